@@ -134,7 +134,7 @@ async def _record(writer: Gateway, uid: str, pods: Sequence[str]) -> None:
 
 
 async def _measure(
-    place: Path, cluster: Cluster, postgres: EmbeddedPostgres, count: int, followed: int
+    folder: Path, cluster: Cluster, postgres: EmbeddedPostgres, count: int, followed: int
 ) -> tuple[str, ...]:
     namespace, url = f"quiet-{count}", await new_database(postgres, f"quiet_{count}")
     db = await Database.open(url, pool_size=1)
@@ -142,18 +142,18 @@ async def _measure(
         installation = str((await identity.get_or_create(db, uuid4(), SystemClock().now())).id)
     finally:
         await db.close()
-    settings = {"JOBGATE_LOG_STORE": f"file://{place / f'store-{count}'}", "JOBGATE_MAX_FOLLOWED_LOGS": str(followed)}
+    settings = {"JOBGATE_LOG_STORE": f"file://{folder / f'store-{count}'}", "JOBGATE_MAX_FOLLOWED_LOGS": str(followed)}
     async with connect(cluster) as kube, running_gateway(url) as writer:
         (await kube.post("/api/v1/namespaces", {"metadata": {"name": namespace}})).ok()
         uid = await _store_job(writer, namespace, count)
         given = {labels.INSTALLATION: installation, labels.JOB_UID: uid, labels.TASK: "worker", labels.ATTEMPT: "1"}
-        async with a_kubelet(kube, namespace, place / f"kubelet-{count}", stays_open=True) as kubelet:
+        async with a_kubelet(kube, namespace, folder / f"kubelet-{count}", stays_open=True) as kubelet:
             began = time.monotonic()
             await _record(writer, uid, await _make_pods(kube, kubelet, given, count))
             print(f"{count} pods, made in {time.monotonic() - began:.0f} s", flush=True)
             begun = time.monotonic()
             async with (
-                gateway(url, place, postgres, role="logs", kubeconfig=cluster.kubeconfig, settings=settings) as target,
+                gateway(url, folder, postgres, role="logs", kubeconfig=cluster.kubeconfig, settings=settings) as target,
                 httpx2.AsyncClient(base_url=f"http://127.0.0.1:{target.port}", timeout=60) as http,
             ):
                 return await _figures(http, kubelet, target.pids["jobgate"], count, begun)
@@ -180,11 +180,11 @@ async def run(counts: Sequence[int], followed: int) -> None:
     """Measure for each number of pods, with at most `followed` logs that the process reads at once."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        async with EmbeddedPostgres(place / "postgres") as postgres:
-            with running_embedded_cluster(place / "cluster", "--nodes", "0") as cluster:
+        folder = Path(directory)
+        async with EmbeddedPostgres(folder / "postgres") as postgres:
+            with running_embedded_cluster(folder / "cluster", "--nodes", "0") as cluster:
                 for count in counts:
-                    rows.append(await _measure(place, cluster, postgres, count, followed))
+                    rows.append(await _measure(folder, cluster, postgres, count, followed))
                     print(rows[-1], flush=True)
     head = ("pods", "read at once", "all read after s", "CPU s until then", "sockets", "cores later", "MiB at most")
     print("\n".join(table(head, rows)))

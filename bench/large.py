@@ -122,14 +122,14 @@ class LargeBench:
     def __init__(
         self,
         arguments: argparse.Namespace,
-        place: Path,
+        folder: Path,
         postgres: EmbeddedPostgres,
         plane: ControlPlane,
         node: int | None,
     ) -> None:
         """`node` is the process id of the node agent."""
         self._arguments = arguments
-        self._place = place
+        self._folder = folder
         self._postgres = postgres
         self._plane = plane
         self._node = node
@@ -141,9 +141,9 @@ class LargeBench:
     async def run(self) -> None:
         for namespace in (NAMESPACE, "jobgate-system"):
             await self._plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        for place, side in enumerate(self.sides):
+        for index, side in enumerate(self.sides):
             if side.checkout is not None:
-                side.url = await new_database(self._postgres, f"large_{place}")
+                side.url = await new_database(self._postgres, f"large_{index}")
                 side.token = await new_token(side.url)
         for number in range(self._arguments.pairs):
             for side in self._in_turn(number):
@@ -164,7 +164,7 @@ class LargeBench:
             return
         os.chdir(side.checkout)  # `python -m app.cli` imports the code of its working directory
         serving = gateway(
-            side.url, self._place, self._postgres, role="all", kubeconfig=self._plane.kubeconfig, token=side.token
+            side.url, self._folder, self._postgres, role="all", kubeconfig=self._plane.kubeconfig, token=side.token
         )
         async with serving as target:
             os.chdir(HERE)
@@ -278,15 +278,15 @@ async def _until(what: str, holds: Callable[[], Awaitable[bool]], seconds: float
 
 async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
+        folder = Path(directory)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
-            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
+            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), folder / "k8s"))
             node = None
             if arguments.node:
                 pods = 2 * arguments.jobs * arguments.replicas
-                node = await stack.enter_async_context(node_agent(plane.kubeconfig, place / "node", pods=pods))
-            await LargeBench(arguments, place, postgres, plane, node).run()
+                node = await stack.enter_async_context(node_agent(plane.kubeconfig, folder / "node", pods=pods))
+            await LargeBench(arguments, folder, postgres, plane, node).run()
 
 
 def main(given: Sequence[str]) -> None:

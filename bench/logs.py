@@ -76,18 +76,18 @@ async def _keep(writer: Gateway, store_url: str, key: LogKey, size: int) -> int:
 
 def _reads(size: int, count: int) -> dict[str, list[dict[str, Any]]]:
     """Return the parameters of the requests of each sort."""
-    places = [size * number // count + 12_345 for number in range(count)]
-    at = [BEGIN + timedelta(seconds=place / _WIDTH / 1000) for place in places]
-    needle = [f"^{place // _WIDTH:012} " for place in places]
+    offsets = [size * number // count + 12_345 for number in range(count)]
+    at = [BEGIN + timedelta(seconds=offset / _WIDTH / 1000) for offset in offsets]
+    needle = [f"^{offset // _WIDTH:012} " for offset in offsets]
     return {
-        "range of 256 KiB": [{"offset": place, "limit": 256 * 1024} for place in places],
-        "from a byte to the end": [{"offset": place} for place in places],
+        "range of 256 KiB": [{"offset": offset, "limit": 256 * 1024} for offset in offsets],
+        "from a byte to the end": [{"offset": offset} for offset in offsets],
         "last 1 000 lines": [{"tailLines": 1000}] * count,
         "a second of time": [
             {"sinceTime": when.isoformat(), "untilTime": (when + timedelta(seconds=1)).isoformat()} for when in at
         ],
         "match, from its place": [
-            {"search": text, "offset": place // _CHUNK * _CHUNK} for text, place in zip(needle, places, strict=True)
+            {"search": text, "offset": offset // _CHUNK * _CHUNK} for text, offset in zip(needle, offsets, strict=True)
         ],
         "no match in the whole log": [{"search": "nothing of this", "limit": size}],
     }
@@ -112,9 +112,9 @@ async def _measure(http: httpx2.AsyncClient, pid: int, path: str, params: dict[s
 
 async def run(megabytes: int, count: int) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        store_url = f"file://{place / 'store'}"
-        async with EmbeddedPostgres(place / "postgres") as postgres:
+        folder = Path(directory)
+        store_url = f"file://{folder / 'store'}"
+        async with EmbeddedPostgres(folder / "postgres") as postgres:
             url = await new_database(postgres, "logs")
             async with running_gateway(url) as writer:
                 key = await store_ended_job(writer, "long")
@@ -124,7 +124,7 @@ async def run(megabytes: int, count: int) -> None:
             settings = {"JOBGATE_LOG_STORE": store_url}
             token = await new_token(url)
             async with (
-                gateway(url, place, postgres, role="api", token=token, settings=settings) as target,
+                gateway(url, folder, postgres, role="api", token=token, settings=settings) as target,
                 httpx2.AsyncClient(
                     base_url=f"http://127.0.0.1:{target.port}",
                     headers={"Authorization": f"Bearer {token}"},

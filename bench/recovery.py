@@ -142,11 +142,11 @@ async def _check(plane: ControlPlane, url: str, names: Sequence[str]) -> None:
 
 async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        client = LoadClient.compile(place)
+        folder = Path(directory)
+        client = LoadClient.compile(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
-            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
+            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), folder / "k8s"))
             await plane.namespace(NAMESPACE)
             await plane.call("POST", "/api/v1/namespaces", {"metadata": {"name": "jobgate-system"}})
             await plane.stop_controllers()
@@ -155,7 +155,7 @@ async def run(arguments: argparse.Namespace) -> None:
             serving = partial(
                 gateway,
                 url,
-                place,
+                folder,
                 postgres,
                 role="all",
                 kubeconfig=plane.kubeconfig,

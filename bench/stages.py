@@ -111,7 +111,7 @@ def _bodies(manifest: dict[str, Any], *, distinct: bool) -> Callable[[int], list
 
     def bodies(number: int) -> list[bytes]:
         numbers = range(2 * _CALLS * number, 2 * _CALLS * (number + 1))
-        return [text.replace(NUMBER.encode(), b"%0*d" % (width, one)) for one in numbers]
+        return [text.replace(NUMBER.encode(), b"%0*d" % (width, value)) for value in numbers]
 
     return bodies
 

@@ -49,13 +49,13 @@ async def _measure(start: Callable[[], Awaitable[None]]) -> tuple[float, float]:
 
 async def run(rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        async with EmbeddedPostgres(place / "postgres") as postgres:
+        folder = Path(directory)
+        async with EmbeddedPostgres(folder / "postgres") as postgres:
             url = await new_database(postgres, "start")
 
             async def serve() -> tuple[float, float]:
                 began, used = time.perf_counter(), _children()
-                async with gateway(url, place, postgres, role="api"):
+                async with gateway(url, folder, postgres, role="api"):
                     ready = time.perf_counter() - began
                 return ready, _children() - used
 

@@ -86,7 +86,7 @@ class Exporter:
             Conflict: the folder has an export of another selection or database, or another process writes one.
             FolderUnavailable, DatabaseUnavailable: the same call later continues the export.
         """
-        async with export_lock(self._db, self._folder.place):
+        async with export_lock(self._db, self._folder.address):
             progress, done = await self._progress(selection), self.summary
             if progress is not None:
                 selection, done.segments = progress.header.selection, progress.header.segment

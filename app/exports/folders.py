@@ -30,10 +30,10 @@ class FolderUnavailable(OSError):  # noqa: N818  named after what happened, as t
 class ExportFolder:
     """A folder with segments, or one segment of it if `only` names one.
 
-    `place` is its absolute path or URL.
+    `address` is its absolute path or URL.
     """
 
-    place: str
+    address: str
     store: LogStore
     only: str | None = None
 
@@ -58,7 +58,7 @@ class ExportFolder:
                 with _translate_errors():
                     await self.store.remove_unfinished(names, age)
         except TimeoutError as error:
-            raise FolderUnavailable(f"{self.place} did not answer within {_SECONDS:g} s") from error
+            raise FolderUnavailable(f"{self.address} did not answer within {_SECONDS:g} s") from error
 
     async def remove(self, name: str) -> None:
         """Remove a segment."""
@@ -82,23 +82,25 @@ def new_file() -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)  # it has all methods of one
 
 
-def open_folder(place: str, *, for_reading: bool = False) -> ExportFolder:
+def open_folder(address: str, *, for_reading: bool = False) -> ExportFolder:
     """Return the folder with this path or URL. For reading, it may also be a single segment.
 
     Raises:
         FolderUnavailable: it is no URL of a store; or for reading, the path does not exist.
     """
     only = None
-    if for_reading and place.endswith(SUFFIX):
-        place, _, only = place.rpartition("/") if "/" in place else (".", "", place)
-    path = None if _URL.match(place) and not place.startswith("file://") else Path(urlsplit(place).path or place)
+    if for_reading and address.endswith(SUFFIX):
+        address, _, only = address.rpartition("/") if "/" in address else (".", "", address)
+    path = (
+        None if _URL.match(address) and not address.startswith("file://") else Path(urlsplit(address).path or address)
+    )
     if path is not None:
         path = path.absolute()
         if for_reading and not path.is_dir():
             raise FolderUnavailable(f"there is no folder {path}")
-        place = f"file://{path}"
+        address = f"file://{path}"
     try:
-        return ExportFolder(place=place, store=open_store(place, timeout=_SECONDS, called=place), only=only)
+        return ExportFolder(address=address, store=open_store(address, timeout=_SECONDS, called=address), only=only)
     except (ValueError, OSError) as error:
         raise FolderUnavailable(str(error)) from error
 

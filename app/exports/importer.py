@@ -61,7 +61,7 @@ class Importer:
         """
         names = await self._folder.names()
         if not names:
-            raise InvalidExport(f"{self._folder.place} has no segment of an export")
+            raise InvalidExport(f"{self._folder.address} has no segment of an export")
         order = SegmentOrder()
         for name in names:
             async with self._folder.get(name) as file:

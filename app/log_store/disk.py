@@ -23,7 +23,7 @@ class DurableFolder:
     """
 
     def __init__(self, folder: Path) -> None:
-        for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
             missing.mkdir(exist_ok=True)  # another process can make it too
             _fsync(missing.parent)
         self._folder = folder
@@ -72,15 +72,15 @@ class DurableFolder:
         _fsync(file)
         _fsync(file.parent)
         # Only once: to sync seven directories for each chunk takes ten times as long.
-        made = [place for place in file.parents if place.is_relative_to(self._folder) and place != self._folder]
-        new = [place for place in made if place not in self._durable]
-        for place in new:
-            _fsync(place.parent)
+        made = [path for path in file.parents if path.is_relative_to(self._folder) and path != self._folder]
+        new = [path for path in made if path not in self._durable]
+        for path in new:
+            _fsync(path.parent)
         self._durable.update(new)
 
 
-def _fsync(place: Path) -> None:
-    descriptor = os.open(place, os.O_RDONLY)
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

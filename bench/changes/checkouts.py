@@ -93,7 +93,7 @@ def sides_of(against: Path | None) -> list[Side]:
 
 
 @asynccontextmanager
-async def run_gateway(side: Side, place: Path, postgres: EmbeddedPostgres, *, jobs: int) -> AsyncIterator[None]:
+async def run_gateway(side: Side, folder: Path, postgres: EmbeddedPostgres, *, jobs: int) -> AsyncIterator[None]:
     """Run a gateway of the checkout on a new database, which has one submitted job and `jobs` copies of its row."""
     name = f"bench_{side.name}"
     connection: Any = await asyncpg.connect(postgres.url, timeout=30)
@@ -108,7 +108,7 @@ async def run_gateway(side: Side, place: Path, postgres: EmbeddedPostgres, *, jo
         raise MeasurementFailed("the schema cannot be created")
     token = await new_token(side.url)
     os.chdir(side.checkout)  # `python -m app.cli` imports the code of its working directory
-    async with gateway(side.url, place, postgres, role="api", token=token, settings=_MANY_CLIENTS) as side.target:
+    async with gateway(side.url, folder, postgres, role="api", token=token, settings=_MANY_CLIENTS) as side.target:
         os.chdir(HERE)
         submitting = await Connection(side.target).open()
         path, body = f"/api/v1/namespaces/{NAMESPACE}/jobs", json.dumps(MANIFEST).encode()

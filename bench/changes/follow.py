@@ -277,11 +277,11 @@ async def run(arguments: argparse.Namespace) -> None:
     counts = {kind: getattr(arguments, kind) for kind in ("streams", "polls", "lists", "objects")}
     states = [("streams", 0), *((kind, count) for kind, count in counts.items() if count)]
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
+        folder = Path(directory)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
             for side in sides:
-                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=arguments.jobs))
+                await stack.enter_async_context(run_gateway(side, folder, postgres, jobs=arguments.jobs))
             print(
                 "| followers | side | p50 ms | p99 ms | longest ms | CPU of the gateway | told | CPU us of each "
                 "| failed | all told ms, median | longest | changes told to all | MiB |\n" + "|---" * 13 + "|"

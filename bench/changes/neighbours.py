@@ -131,10 +131,10 @@ class _Figures:
 
     def row(self, which: int) -> str:
         """Return the medians of the p99 and of the ratios of neighbouring rounds: 0 for polls, 1 for submissions."""
-        alone, elsewhere, beside = ([one[which] for one in of] for of in self.of.values())
-        shown = " | ".join(f"{statistics.median(one):.1f}" for one in (alone, elsewhere, beside))
+        alone, elsewhere, beside = ([pair[which] for pair in rounds] for rounds in self.of.values())
+        shown = " | ".join(f"{statistics.median(times):.1f}" for times in (alone, elsewhere, beside))
         ratios = (_ratio(beside, elsewhere), _ratio(beside, alone))
-        return f"{shown} | {' | '.join(f'{one:.1f}' for one in ratios)}"
+        return f"{shown} | {' | '.join(f'{ratio:.1f}' for ratio in ratios)}"
 
 
 def _ratio(values: Sequence[float], others: Sequence[float]) -> float:

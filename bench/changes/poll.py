@@ -41,13 +41,13 @@ async def run(arguments: argparse.Namespace) -> None:
     sides = sides_of(arguments.against)
     rows = []
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        client = LoadClient.compile(place)
+        folder = Path(directory)
+        client = LoadClient.compile(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
             requests = []
             for side in sides:
-                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=arguments.jobs))
+                await stack.enter_async_context(run_gateway(side, folder, postgres, jobs=arguments.jobs))
                 await throughput.prepare_poll(side.target, None)
                 requests.append(await throughput.poll_requests(side.target))
             measure = partial(client.run, seconds=arguments.seconds)

@@ -68,12 +68,12 @@ async def _times(connections: Sequence[Connection], path: Sequence[str], count: 
     """Ask each side in turn, `count` times; return the seconds of the answers for each side."""
     found: list[list[float]] = [[] for _ in connections]
     for turn in range(count):
-        for place, connection in enumerate(connections):
+        for index, connection in enumerate(connections):
             # Another size each time, so that no answer is shared with the one before.
-            address = f"/api/v1/jobs?view=summary&pageSize={100 + turn}&{path[place]}"
+            address = f"/api/v1/jobs?view=summary&pageSize={100 + turn}&{path[index]}"
             began = time.perf_counter()
             status, _, body = await connection.ask("GET", address)
-            found[place].append(time.perf_counter() - began)
+            found[index].append(time.perf_counter() - began)
             if status != 200:
                 raise MeasurementFailed(f"{address} was answered {status}: {body[:300]!r}")
     return found
@@ -128,9 +128,9 @@ async def operations(sides: Sequence[Side], client: LoadClient, rounds: int, sec
         await throughput.prepare_poll(side.target, None)
         polls.append(await throughput.poll_requests(side.target))
     rows = []
-    for name, place, expected in (("poll, 200", 0, 200), ("poll, 304", 1, 304)):
+    for name, index, expected in (("poll, 200", 0, 200), ("poll, 304", 1, 304)):
         runs = [
-            partial(measure, side.target, asked[place], expect=expected)
+            partial(measure, side.target, asked[index], expect=expected)
             for side, asked in zip(sides, polls, strict=True)
         ]
         rows.append(_operations(name, *await in_turn(rounds, runs)))
@@ -156,13 +156,13 @@ async def _sizes(side: Side) -> list[str]:
 async def run(arguments: argparse.Namespace) -> None:
     sides = [Side(name="few", checkout=HERE), Side(name="many", checkout=HERE)]
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        client = LoadClient.compile(place)
+        folder = Path(directory)
+        client = LoadClient.compile(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
             for side, jobs in zip(sides, (arguments.few, arguments.jobs), strict=True):
                 began = time.monotonic()
-                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=jobs))
+                await stack.enter_async_context(run_gateway(side, folder, postgres, jobs=jobs))
                 print(f"{side.name}: {jobs} jobs, stored in {time.monotonic() - began:.0f} s", flush=True)
             print("\n".join(["", *await operations(sides, client, arguments.rounds, arguments.seconds)]), flush=True)
             print("\n".join(["", *await lists(sides, arguments.requests)]), flush=True)

@@ -24,12 +24,12 @@ _MICROSECONDS = 1e6
 async def run(arguments: argparse.Namespace) -> None:
     sides = sides_of(arguments.against)
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        client = LoadClient.compile(place)
+        folder = Path(directory)
+        client = LoadClient.compile(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
             for side in sides:
-                await stack.enter_async_context(run_gateway(side, place, postgres, jobs=0))
+                await stack.enter_async_context(run_gateway(side, folder, postgres, jobs=0))
             print("| clients | side | rate | p50 ms | gateway us | PostgreSQL us | all us |\n" + "|---" * 7 + "|")
             for clients in arguments.clients:
                 runs = [partial(_measured, client, side, clients, arguments.seconds) for side in sides]
@@ -42,12 +42,12 @@ async def _measured(client: LoadClient, side: Side, clients: int, seconds: float
     return await client.run(side.target, [request], clients=clients, seconds=seconds, expect=201)
 
 
-def _row(found: Sequence[Measured]) -> str:
-    rate, p50 = max(one.rate for one in found), min(one.p50 for one in found)
+def _row(runs: Sequence[Measured]) -> str:
+    rate, p50 = max(run.rate for run in runs), min(run.p50 for run in runs)
     gateway, database = (
-        min(one.server_cpu[name] / one.rate for one in found) * _MICROSECONDS for name in ("jobgate", "postgres")
+        min(run.server_cpu[name] / run.rate for run in runs) * _MICROSECONDS for name in ("jobgate", "postgres")
     )
-    whole = min(one.cpu_per_operation for one in found) * _MICROSECONDS
+    whole = min(run.cpu_per_operation for run in runs) * _MICROSECONDS
     return f"{rate:.0f}/s | {p50 * 1000:.1f} | {gateway:.0f} | {database:.0f} | {whole:.0f}"
 
 

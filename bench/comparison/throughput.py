@@ -33,8 +33,8 @@ async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
     found: list[list[Measured]] = [[] for _ in runs]
     for turn in range(count):
         order = list(range(len(runs)))
-        for place in order if turn % 2 == 0 else reversed(order):
-            found[place].append(await runs[place]())
+        for index in order if turn % 2 == 0 else reversed(order):
+            found[index].append(await runs[kind]())
     return found
 
 
@@ -46,7 +46,7 @@ def submissions(ours: Target, theirs: Target | None, *, batch: int = 0) -> tuple
     mine, other = equal_bodies(generic_job(f"j-{NUMBER}"), batch_job(f"j-{NUMBER}"))
     path = _JOBS
     if batch:
-        jobs = [mine.replace(NUMBER.encode(), f"{NUMBER}-{place}".encode()) for place in range(batch)]
+        jobs = [mine.replace(NUMBER.encode(), f"{NUMBER}-{index}".encode()) for index in range(batch)]
         mine = b'{"apiVersion":"v1","kind":"List","items":[' + b",".join(jobs) + b"]}"
         path = f"{_JOBS}/batch"
     return ours.request("POST", path, mine), theirs.request("POST", _BATCH, other) if theirs else None
@@ -83,13 +83,13 @@ async def prepare_poll(ours: Target, plane: ControlPlane | None) -> None:
     """Create the same jobs on both sides, and on that of Kubernetes the pods that a dashboard reads."""
     headers = {"Authorization": f"Bearer {ours.token}"}
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{ours.port}", headers=headers, timeout=20) as http:
-        for place in range(_POLLED_JOBS):
-            answer = await http.post(f"/api/v1/namespaces/{POLLED}/jobs", json=generic_job(f"poll-{place}"))
+        for index in range(_POLLED_JOBS):
+            answer = await http.post(f"/api/v1/namespaces/{POLLED}/jobs", json=generic_job(f"poll-{index}"))
             answer.raise_for_status()
     if plane is None:
         return
-    for place in range(_POLLED_JOBS):
-        job = f"poll-{place}"
+    for index in range(_POLLED_JOBS):
+        job = f"poll-{index}"
         await plane.call("POST", f"/apis/batch/v1/namespaces/{POLLED}/jobs", batch_job(job))
         for rank in range(REPLICAS):
             await plane.call("POST", f"/api/v1/namespaces/{POLLED}/pods", pod(f"{job}-{rank}", job))
@@ -98,20 +98,20 @@ async def prepare_poll(ours: Target, plane: ControlPlane | None) -> None:
 async def status_tags(ours: Target) -> list[str]:
     headers = {"Authorization": f"Bearer {ours.token}"}
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{ours.port}", headers=headers, timeout=20) as http:
-        answers = [await http.get(_status_path(place)) for place in range(_POLLED_JOBS)]
+        answers = [await http.get(_status_path(index)) for index in range(_POLLED_JOBS)]
     return [answer.raise_for_status().headers["etag"] for answer in answers]
 
 
 async def poll_requests(ours: Target) -> tuple[list[bytes], list[bytes]]:
     """The requests for the statuses of the prepared jobs: those answered 200, and those answered 304."""
     tags = await status_tags(ours)
-    plain = [ours.request("GET", _status_path(place)) for place in range(_POLLED_JOBS)]
+    plain = [ours.request("GET", _status_path(index)) for index in range(_POLLED_JOBS)]
     known = [ours.request("GET", _status_path(n), headers={"If-None-Match": tag}) for n, tag in enumerate(tags)]
     return plain, known
 
 
-def _status_path(place: int) -> str:
-    return f"/api/v1/namespaces/{POLLED}/jobs/poll-{place}/status"
+def _status_path(index: int) -> str:
+    return f"/api/v1/namespaces/{POLLED}/jobs/poll-{index}/status"
 
 
 async def add_other_pods(client: LoadClient, theirs: Target, wanted: int) -> int:
@@ -133,7 +133,7 @@ async def poll(
 ) -> list[Pairs]:
     """Compare GET status, answered 200 and 304, with a GET of the Job and a LIST of its pods."""
     plain, known = await poll_requests(ours)
-    dashboard = [request for place in range(_POLLED_JOBS) for request in _dashboard(theirs, place)] if theirs else []
+    dashboard = [request for index in range(_POLLED_JOBS) for request in _dashboard(theirs, index)] if theirs else []
 
     async def fresh() -> Measured:
         return await client.run(ours, plain, clients=clients, seconds=effort.seconds, expect=200)
@@ -153,8 +153,8 @@ async def poll(
     ]
 
 
-def _dashboard(theirs: Target, place: int) -> list[bytes]:
-    job = f"poll-{place}"
+def _dashboard(theirs: Target, index: int) -> list[bytes]:
+    job = f"poll-{index}"
     selector = f"batch.kubernetes.io%2Fjob-name%3D{job}"
     return [
         theirs.request("GET", f"/apis/batch/v1/namespaces/{POLLED}/jobs/{job}"),

@@ -84,11 +84,11 @@ class Installation:
 
 
 @asynccontextmanager
-async def installation(arguments: argparse.Namespace, place: Path) -> AsyncIterator[Installation]:
+async def installation(arguments: argparse.Namespace, folder: Path) -> AsyncIterator[Installation]:
     async with AsyncExitStack() as stack:
-        postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres", settings=_SETTINGS))
+        postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres", settings=_SETTINGS))
         url = await new_database(postgres, "keeping")
-        target = await stack.enter_async_context(gateway(url, place, postgres, role="api", token=await new_token(url)))
+        target = await stack.enter_async_context(gateway(url, folder, postgres, role="api", token=await new_token(url)))
         connection: Any = await asyncpg.connect(url, timeout=60)
         stack.push_async_callback(connection.close)
         db = await Database.open(url, pool_size=2)
@@ -124,7 +124,7 @@ async def days(here: Installation, number: int, of_day: int) -> list[str]:
     ]
 
 
-def require_disk(place: Path, stored: int, most: float) -> None:
+def require_disk(folder: Path, stored: int, most: float) -> None:
     """Check that the rows fit.
 
     Raises:
@@ -133,8 +133,8 @@ def require_disk(place: Path, stored: int, most: float) -> None:
     needed = stored * _JOB_BYTES / 2**30 + _WAL_GIB
     if needed > most:
         raise MeasurementFailed(f"{stored} jobs need {needed:.0f} GiB of disk: more than --disk {most:g}")
-    if shutil.disk_usage(place).free < needed * 2**30:
-        raise MeasurementFailed(f"{stored} jobs need {needed:.0f} GiB of free disk in {place}")
+    if shutil.disk_usage(folder).free < needed * 2**30:
+        raise MeasurementFailed(f"{stored} jobs need {needed:.0f} GiB of free disk in {folder}")
 
 
 async def store(here: Installation, arguments: argparse.Namespace, expired: int) -> None:
@@ -155,11 +155,11 @@ async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(
         prefix="jobgate-bench-", ignore_cleanup_errors=True, dir=arguments.directory
     ) as directory:
-        place = Path(directory)
-        require_disk(place, arguments.jobs + arguments.backlog + arguments.days * of_day, arguments.disk)
-        async with installation(arguments, place) as here:
+        folder = Path(directory)
+        require_disk(folder, arguments.jobs + arguments.backlog + arguments.days * of_day, arguments.disk)
+        async with installation(arguments, folder) as here:
             await store(here, arguments, arguments.backlog)
-            found = await works(here.target, place, arguments)
+            found = await works(here.target, folder, arguments)
             backlog = Backlog(here.db, here.connection, arguments.rate)
             lines = await measure(here.target, found, backlog, arguments, until=last_round)
             print("\n".join(["", *lines, *backlog.report(), ""]), flush=True)

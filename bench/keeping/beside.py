@@ -133,7 +133,7 @@ class Backlog:
             await asyncio.sleep(_SWEEP_SECONDS)
 
 
-async def works(target: Target, place: Path, arguments: argparse.Namespace) -> dict[str, Work]:
+async def works(target: Target, folder: Path, arguments: argparse.Namespace) -> dict[str, Work]:
     polls, _ = await throughput.poll_requests(target)
     submission, _ = throughput.submissions(target, None)
     found = {}
@@ -141,8 +141,8 @@ async def works(target: Target, place: Path, arguments: argparse.Namespace) -> d
         ("poll", polls, arguments.polls, 200),
         ("submission", [submission], arguments.submissions, 201),
     ):
-        (place / name).mkdir()
-        client = LoadClient.compile(place / name)  # with files of its own: both run at the same time
+        (folder / name).mkdir()
+        client = LoadClient.compile(folder / name)  # with files of its own: both run at the same time
         found[name] = Work(client=client, requests=requests, rate=rate, expect=expect)
     return found
 

@@ -31,5 +31,5 @@ def ratio_of_medians(beside: Sequence[float], without: Sequence[float]) -> Ratio
         median(random.choices(beside, k=len(beside))) / median(random.choices(without, k=len(without)))
         for _ in range(_SAMPLES)
     )
-    place = round(_OUTSIDE * _SAMPLES)
-    return Ratio(median(beside) / median(without), found[place], found[-1 - place])
+    index = round(_OUTSIDE * _SAMPLES)
+    return Ratio(median(beside) / median(without), found[index], found[-1 - index])

@@ -115,16 +115,16 @@ async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(
         prefix="jobgate-bench-", ignore_cleanup_errors=True, dir=arguments.directory
     ) as directory:
-        place = Path(directory)
-        require_disk(place, arguments.jobs, arguments.disk)
-        async with installation(arguments, place) as here:
+        folder = Path(directory)
+        require_disk(folder, arguments.jobs, arguments.disk)
+        async with installation(arguments, folder) as here:
             await store(here, arguments, 0)
             alone = await verify(here.url)
             lines = alone.output.splitlines()
             print("\n".join(line for line in lines if not line.endswith(" ok")) or "no check has found a fault")
             figures = (alone.seconds, alone.cpu, alone.postgres, alone.longest, alone.peak_mib)
             print("\n".join(["", *table(_HEAD, [(str(arguments.jobs), *(f"{each:.1f}" for each in figures))]), ""]))
-            found, other = await works(here.target, place, arguments), Verification(here.url)
+            found, other = await works(here.target, folder, arguments), Verification(here.url)
             last_round = time.monotonic() + arguments.within
             try:
                 print("\n".join(await measure(here.target, found, other, arguments, until=last_round)))

@@ -155,7 +155,7 @@ def breakdown_table(title: str, stages: Mapping[str, float]) -> list[str]:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table that is aligned as plain text too."""
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
+    widths = [max(len(row[index]) for row in (head, *rows)) for index in range(len(head))]
     lines = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rows)]
     rule = ["-" * width for width in widths]
     return ["| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:])]

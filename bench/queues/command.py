@@ -58,13 +58,13 @@ class QueueBench:
     def __init__(
         self,
         arguments: argparse.Namespace,
-        place: Path,
+        folder: Path,
         client: LoadClient,
         postgres: EmbeddedPostgres,
         plane: ControlPlane,
     ) -> None:
         self._arguments = arguments
-        self._place = place
+        self._folder = folder
         self._client = client
         self._postgres = postgres
         self._plane = plane
@@ -85,7 +85,7 @@ class QueueBench:
         serving = partial(
             gateway,
             url,
-            self._place,
+            self._folder,
             self._postgres,
             role=role,
             kubeconfig=self._plane.kubeconfig,
@@ -166,8 +166,8 @@ def submissions_table(runs: Mapping[str, Sequence[Measured]]) -> list[str]:
     rows = [
         (
             title,
-            f"{median(one.rate for one in found):.0f}/s",
-            f"{median(one.cpu_per_operation for one in found) * 1e6:.0f} us",
+            f"{median(run.rate for run in found):.0f}/s",
+            f"{median(run.cpu_per_operation for run in found) * 1e6:.0f} us",
             f"{median(a.cpu_per_operation / b.cpu_per_operation for a, b in zip(found, first, strict=True)):.2f}",
         )
         for title, found in runs.items()
@@ -177,14 +177,14 @@ def submissions_table(runs: Mapping[str, Sequence[Measured]]) -> list[str]:
 
 async def run(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        client = LoadClient.compile(place)
+        folder = Path(directory)
+        client = LoadClient.compile(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
-            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), place / "k8s"))
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
+            plane = await stack.enter_async_context(control_plane(arguments.controlplane.absolute(), folder / "k8s"))
             await stack.enter_async_context(kueue(plane))
             async with asyncio.timeout(arguments.deadline):
-                await QueueBench(arguments, place, client, postgres, plane).run()
+                await QueueBench(arguments, folder, client, postgres, plane).run()
 
 
 def main(given: Sequence[str]) -> None:

@@ -61,7 +61,8 @@ class Seen:
         now, name = time.monotonic(), metadata.labels.get(_JOB_UID) or metadata.name
         if event.type == "ADDED":
             self.created.setdefault(name, now)
-        if any(one.type == "Admitted" and one.status == "True" for one in event.object.status.conditions):
+        conditions = event.object.status.conditions
+        if any(condition.type == "Admitted" and condition.status == "True" for condition in conditions):
             self.admitted.setdefault(name, now)
 
     def note_pod(self, event: _Event) -> None:

@@ -29,14 +29,14 @@ _NODE_PODS: Final = 400  # more would wait: the node agent starts some pods per 
 
 
 @asynccontextmanager
-async def _cluster(script: Path | None, place: Path) -> AsyncIterator[tuple[Cluster, dict[str, int]]]:
+async def _cluster(script: Path | None, folder: Path) -> AsyncIterator[tuple[Cluster, dict[str, int]]]:
     """Run a control plane, or the embedded cluster if there is none, with the roots of its process trees."""
     async with AsyncExitStack() as stack:
         if script is not None:
-            plane = await stack.enter_async_context(control_plane(script, place / "k8s"))
+            plane = await stack.enter_async_context(control_plane(script, folder / "k8s"))
             yield Cluster.read(plane.kubeconfig, real=True), dict(plane.target().pids)
             return
-        yield stack.enter_context(running_embedded_cluster(place / "cluster", "--nodes", "0")), {}
+        yield stack.enter_context(running_embedded_cluster(folder / "cluster", "--nodes", "0")), {}
 
 
 def _plan(arguments: argparse.Namespace) -> SoakPlan:
@@ -78,13 +78,13 @@ def _script(given: Path) -> Path | None:
 async def run(arguments: argparse.Namespace) -> int:
     plan = _plan(arguments)
     with tempfile.TemporaryDirectory(prefix="jobgate-bench-", ignore_cleanup_errors=True) as directory:
-        place = Path(directory)
-        load = compile_load(place)
+        folder = Path(directory)
+        load = compile_load(folder)
         async with AsyncExitStack() as stack:
-            postgres = await stack.enter_async_context(EmbeddedPostgres(place / "postgres"))
-            cluster, programs = await stack.enter_async_context(_cluster(_script(arguments.controlplane), place))
-            await stack.enter_async_context(node_agent(cluster.kubeconfig, place / "node", pods=_NODE_PODS))
-            around = Surroundings(place=place, load=load, postgres=postgres, cluster=cluster, programs=programs)
+            postgres = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
+            cluster, programs = await stack.enter_async_context(_cluster(_script(arguments.controlplane), folder))
+            await stack.enter_async_context(node_agent(cluster.kubeconfig, folder / "node", pods=_NODE_PODS))
+            around = Surroundings(folder=folder, load=load, postgres=postgres, cluster=cluster, programs=programs)
             result = await soak(plan, around)
     print("\n".join(["", *report.lines(result, judgement.courses(result.samples, result.load.seconds)), ""]))
     wrong = problems(result, plan)

@@ -48,10 +48,10 @@ class SoakGateway:
     """`jobgate serve` in the role `all`, with a supervisor. Start it, and close it at the end."""
 
     def __init__(
-        self, url: str, place: Path, postgres: EmbeddedPostgres, *, port: int, token: str, kubeconfig: Path
+        self, url: str, folder: Path, postgres: EmbeddedPostgres, *, port: int, token: str, kubeconfig: Path
     ) -> None:
         self.url = url
-        self._place = place
+        self._folder = folder
         self._postgres = postgres
         self._port = port
         self._token = token
@@ -66,7 +66,7 @@ class SoakGateway:
     async def start(self) -> None:
         serving = gateway(
             self.url,
-            self._place,
+            self._folder,
             self._postgres,
             role="all",
             kubeconfig=self._kubeconfig,

@@ -80,8 +80,8 @@ def requests(target: Target, namespace: str, pods_every: int) -> list[bytes]:
         target.request("DELETE", f"{path}/{name}"),
         target.request("GET", f"{path}/{name}/status"),
         *(
-            target.request("POST", path, encode(soak_job(name, paused=place > 0)), key)
-            for place in range(max(1, pods_every))
+            target.request("POST", path, encode(soak_job(name, paused=index > 0)), key)
+            for index in range(max(1, pods_every))
         ),
     ]
 

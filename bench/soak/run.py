@@ -72,7 +72,7 @@ class Surroundings:
     `programs` are the roots of other process trees to sample, such as those of the cluster.
     """
 
-    place: Path
+    folder: Path
     load: Path
     postgres: EmbeddedPostgres
     cluster: Cluster
@@ -215,7 +215,7 @@ async def soak(plan: SoakPlan, around: Surroundings) -> SoakResult:
     with kept_port() as port:
         gateway = SoakGateway(
             url,
-            around.place,
+            around.folder,
             around.postgres,
             port=int(port),
             token=token,

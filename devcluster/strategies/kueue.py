@@ -60,10 +60,10 @@ class WorkloadStrategy(CustomStrategy):
             causes.append(invalid_value("spec.podSets", 0, "spec.podSets in body should have at least 1 items"))
         if len(pod_sets) > MAX_POD_SETS:
             causes.append(too_many("spec.podSets", len(pod_sets), MAX_POD_SETS))
-        for place, pod_set in enumerate(pod_sets):
-            causes += _pod_set(f"spec.podSets[{place}]", pod_set)
-            if pod_set["name"] in [other["name"] for other in pod_sets[:place]]:
-                causes.append(duplicate_item(f"spec.podSets[{place}]", {"name": pod_set["name"]}))
+        for index, pod_set in enumerate(pod_sets):
+            causes += _pod_set(f"spec.podSets[{index}]", pod_set)
+            if pod_set["name"] in [other["name"] for other in pod_sets[:index]]:
+                causes.append(duplicate_item(f"spec.podSets[{index}]", {"name": pod_set["name"]}))
         if found.get("priorityClassRef") and found.get("priority") is None:
             why = "Invalid value: priority should not be nil when priorityClassRef is set"
             causes.append(FieldCause("FieldValueInvalid", why, "spec"))
@@ -82,17 +82,17 @@ class WorkloadStrategy(CustomStrategy):
         if not causes and len(before) != len(after):
             why = "Invalid value: podSetAssignments must have the same number of podSets as the spec"
             causes.append(FieldCause("FieldValueInvalid", why, "<nil>"))
-        for place, pair in enumerate(zip(before, after, strict=False)):
+        for index, pair in enumerate(zip(before, after, strict=False)):
             if not causes and not _is_same_or_smaller(*pair):
-                raise _refusal(f"spec.podSets.{place}", f"Invalid value: {_json(pair[1])}: field is immutable")
+                raise _refusal(f"spec.podSets.{index}", f"Invalid value: {_json(pair[1])}: field is immutable")
         return causes
 
     @override
     def validate_status(self, new: Object, old: Object) -> list[FieldCause]:
         causes = [
             cause
-            for place, entry in enumerate(status(new).get("conditions") or [])
-            for cause in _condition(f"status.conditions[{place}]", entry)
+            for index, entry in enumerate(status(new).get("conditions") or [])
+            for cause in _condition(f"status.conditions[{index}]", entry)
         ]
         if causes:
             return causes
@@ -206,8 +206,8 @@ class CohortStrategy(CustomStrategy):
 
 def _resource_groups(obj: Object, kind: str) -> Iterator[FieldCause]:
     for at, group in enumerate(spec(obj).get("resourceGroups") or []):
-        for place, flavor in enumerate(group.get("flavors") or []):
-            path = f"spec.resourceGroups[{at}].flavors[{place}]"
+        for index, flavor in enumerate(group.get("flavors") or []):
+            path = f"spec.resourceGroups[{at}].flavors[{index}]"
             yield from _matching(f"{path}.name", flavor.get("name", ""), _SUBDOMAIN)
             for number, quota in enumerate(flavor.get("resources") or []):
                 _check_quota(f"{path}.resources[{number}].nominalQuota", quota.get("nominalQuota"), kind)

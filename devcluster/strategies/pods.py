@@ -51,10 +51,10 @@ class PodStrategy(Strategy):
     @override
     def warnings(self, obj: Object) -> list[str]:
         return [
-            f"spec.{field}[{place}].resources.{kind}[{name}]: "
+            f"spec.{field}[{index}].resources.{kind}[{name}]: "
             f'fractional byte value "{amount}" is invalid, must be an integer'
             for field in ("initContainers", "containers")
-            for place, container in enumerate(spec(obj).get(field) or [])
+            for index, container in enumerate(spec(obj).get(field) or [])
             for kind in ("limits", "requests")
             for name, amount in ((container.get("resources") or {}).get(kind) or {}).items()
             if name in ("memory", "ephemeral-storage") and parse(amount) % 1
@@ -164,10 +164,10 @@ def _gates(new: Object, old: Object) -> list[FieldCause]:
     present = [gate["name"] for gate in spec(old).get("schedulingGates") or []]
     return [
         forbidden_field(
-            f"spec.schedulingGates[{place}].name",
+            f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
         )
-        for place, gate in enumerate(spec(new).get("schedulingGates") or [])
+        for index, gate in enumerate(spec(new).get("schedulingGates") or [])
         if gate["name"] not in present
     ]
 

@@ -112,14 +112,14 @@ def resolve(
         raise ContextError(f"there is no context {name}; accepted: {known}")
     chosen = contexts.contexts[name] if name is not None else Context(server=DEFAULT_SERVER)
     address = checked_address(server or environment.get(SERVER) or chosen.server)
-    place = namespace or environment.get(NAMESPACE) or chosen.namespace
+    chosen_namespace = namespace or environment.get(NAMESPACE) or chosen.namespace
     is_other = address != chosen.server.rstrip("/")
     if is_other or environment.get(TOKEN):
         ca_file = None if is_other else chosen.ca_file
         token = checked_token(environment.get(TOKEN))
-        return Context(server=address, token=token, namespace=place, ca_file=ca_file)
+        return Context(server=address, token=token, namespace=chosen_namespace, ca_file=ca_file)
     checked_token(chosen.token)
-    return msgspec.structs.replace(chosen, server=address, namespace=place)
+    return msgspec.structs.replace(chosen, server=address, namespace=chosen_namespace)
 
 
 def checked_address(server: str) -> str:

@@ -40,7 +40,7 @@ async def test_nothing_is_lost_or_duplicated_and_descriptors_and_tables_stay_bou
     except NoCompiler as error:
         pytest.skip(str(error))
     async with EmbeddedPostgres(postgres_directory, settings=FORGETFUL) as postgres:
-        result = await soak(PLAN, Surroundings(place=tmp_path, load=load, postgres=postgres, cluster=busy_cluster))
+        result = await soak(PLAN, Surroundings(folder=tmp_path, load=load, postgres=postgres, cluster=busy_cluster))
     assert result.kills == {Victim.WORKER: 1, Victim.CONTROLLER: 1, Victim.GATEWAY: 1}
     assert judgement.losses(result.load, result.inventory) == []
     assert result.inventory.pods > 0

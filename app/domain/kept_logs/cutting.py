@@ -119,15 +119,15 @@ class LogCutter:
         """Return the chunks that the bytes complete."""
         data, self._rest = self._rest + received, b""
         chunks: list[LogChunk] = []
-        place = 0
-        while place < len(data):
+        offset = 0
+        while offset < len(data):
             if self._at_start:
-                place = self._start_line(data, place, chunks)
+                offset = self._start_line(data, offset, chunks)
                 if self._rest:
                     break
-            end = data.find(b"\n", place) + 1
-            self._add(data, place, end or len(data), chunks)
-            place, self._at_start = end or len(data), bool(end)
+            end = data.find(b"\n", offset) + 1
+            self._add(data, offset, end or len(data), chunks)
+            offset, self._at_start = end or len(data), bool(end)
         return chunks
 
     @property
@@ -155,15 +155,15 @@ class LogCutter:
         self._text, self._lengths, self._times = bytearray(), array("I"), array("q")
         return chunk
 
-    def _start_line(self, data: bytes, place: int, chunks: list[LogChunk]) -> int:
-        """Read the time of a line. Return the place of its text; if its time is cut off, keep that in `_rest`."""
-        match = _TIME.match(data, place)
+    def _start_line(self, data: bytes, offset: int, chunks: list[LogChunk]) -> int:
+        """Read the time of a line. Return the offset of its text; if its time is cut off, keep that in `_rest`."""
+        match = _TIME.match(data, offset)
         if match is None:
-            if len(data) - place < _LONGEST_TIME and _CUT_TIME.fullmatch(data, place):
-                self._rest = data[place:]
+            if len(data) - offset < _LONGEST_TIME and _CUT_TIME.fullmatch(data, offset):
+                self._rest = data[offset:]
             # The kubelet adds messages without a time, which the container has not written.
             self._skip = None
-            return place
+            return offset
         time = self._nanoseconds(match)
         if self._filter.misses_lines_before(time):
             self._end_chunk(chunks)  # its position must not include the line after the gap

@@ -13,7 +13,7 @@ def most_pod_sets_of(document: Any) -> int | None:
     """Return how many pod sets a Workload may have; None if the document does not say so."""
     for schema in _schemas(document):
         kinds = schema.get(_KIND)
-        if isinstance(kinds, list) and any(isinstance(one, dict) and one.get("kind") == "Workload" for one in kinds):
+        if isinstance(kinds, list) and any(isinstance(kind, dict) and kind.get("kind") == "Workload" for kind in kinds):
             found: Any = schema
             for field in _BOUND:
                 found = found.get(field) if isinstance(found, dict) else None

@@ -128,9 +128,9 @@ def date_of(day: int) -> date:
 def collect(by: Sequence[str], found: Iterable[tuple[tuple[str | None, ...], Cell, int]]) -> list[UsageRow]:
     """Add up sums of several sources. A key has a value for each dimension except the day, which the cell has."""
     rows: dict[tuple[str | None, ...], UsageRow] = {}
-    place = by.index(Dimension.DAY) if Dimension.DAY in by else None
+    index = by.index(Dimension.DAY) if Dimension.DAY in by else None
     for key, (day, resource, use), total in found:
-        whole = key if place is None else (*key[:place], date_of(day).isoformat(), *key[place:])
+        whole = key if index is None else (*key[:index], date_of(day).isoformat(), *key[index:])
         rows.setdefault(whole, UsageRow(key=whole)).add(resource, use, total)
     used = [row for row in rows.values() if row.sums]
     return sorted(used, key=lambda row: tuple((value is None, value or "") for value in row.key))

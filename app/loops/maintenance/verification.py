@@ -127,19 +127,19 @@ class ClusterVerifier:
         jobs = [UUID(_job_of(pod)) for pod in pods if labels.is_job_uid(_job_of(pod))]
         recorded = await cluster_rows.find_recorded(self._db, jobs, [pod.uid for pod in pods])
         for pod in pods:
-            place, deleting = f"{pod.namespace}/{pod.name} {pod.uid}", pod.deletion_timestamp is not None
+            subject, deleting = f"{pod.namespace}/{pod.name} {pod.uid}", pod.deletion_timestamp is not None
             fine = deleting or _job_of(pod) in examination.anchors
-            examination.count("pods-with-anchor", place, None if fine else f"the job {_job_of(pod)} has no anchor")
+            examination.count("pods-with-anchor", subject, None if fine else f"the job {_job_of(pod)} has no anchor")
             fine = deleting or pod.uid in recorded
             examination.count(
-                "pods-with-attempt", place, None if fine else f"no attempt of the job {_job_of(pod)} has it"
+                "pods-with-attempt", subject, None if fine else f"no attempt of the job {_job_of(pod)} has it"
             )
             keys = (labels.JOB_UID, labels.TASK, labels.TASK_RANK, labels.ATTEMPT)
             attempt = tuple(pod.labels.get(key, "") for key in keys)
             other = None if deleting else examination.attempts.get(attempt)
-            examination.count("one-pod-in-cluster", place, other and f"{other} is of the same attempt")
+            examination.count("one-pod-in-cluster", subject, other and f"{other} is of the same attempt")
             if not deleting:
-                examination.attempts[attempt] = place
+                examination.attempts[attempt] = subject
 
     async def _check_owners(self, examination: _Examination, check: str, found: Sequence[Metadata]) -> None:
         jobs = {UUID(_job_of(item)) for item in found if labels.is_job_uid(_job_of(item))}
@@ -168,5 +168,5 @@ def _job_of(metadata: Metadata) -> str:
 
 
 def _name_of(recorded: RecordedPod) -> str:
-    place = f"{recorded.task}-{recorded.rank}, attempt {recorded.attempt}"
-    return f"{recorded.namespace}/{recorded.job_uid} {place}"
+    attempt = f"{recorded.task}-{recorded.rank}, attempt {recorded.attempt}"
+    return f"{recorded.namespace}/{recorded.job_uid} {attempt}"

@@ -14,14 +14,14 @@ from app.settings import Settings
 
 
 async def export_jobs(
-    settings: Settings, place: str, selection: ExportSelection, report: Callable[[str], None], stop: asyncio.Event
+    settings: Settings, address: str, selection: ExportSelection, report: Callable[[str], None], stop: asyncio.Event
 ) -> ExportSummary:
     """Export the ended jobs of a selection to a folder, until all are in it or `stop` is set.
 
     Raises:
         NotConfigured, DomainError: what `Exporter` raises, or the database cannot be used.
     """
-    folder = open_folder(place)
+    folder = open_folder(address)
     async with opened_database(settings, "export") as (db, installation, clock):
         exporter = Exporter(db, folder, installation, export=uuid4(), now=clock.now)
         await finish_or_abandon(exporter.run(selection, report, stop), stop)
@@ -29,14 +29,14 @@ async def export_jobs(
 
 
 async def import_jobs(
-    settings: Settings, place: str, report: Callable[[str], None], stop: asyncio.Event
+    settings: Settings, address: str, report: Callable[[str], None], stop: asyncio.Event
 ) -> ImportSummary:
     """Import the jobs of a folder with segments, or of one segment, until all are stored or `stop` is set.
 
     Raises:
         NotConfigured, DomainError: what `Importer` raises, or the database cannot be used.
     """
-    folder = open_folder(place, for_reading=True)
+    folder = open_folder(address, for_reading=True)
     async with opened_database(settings, "import") as (db, _, clock):
         importer = Importer(
             db,

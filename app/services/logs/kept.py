@@ -59,19 +59,19 @@ class KeptReader:
 
     async def first_byte(self, kept: KeptLog, selection: LineSelection) -> int:
         """Return where the first chunk begins that the selection can include; without one, the end of the log."""
-        place = min(selection.begin, kept.text_bytes)
+        offset = min(selection.begin, kept.text_bytes)
         if selection.first_line:
             chunk = await kept_logs.first_with_line(self._db, kept.key, selection.first_line)
-            place = max(place, kept.text_bytes if chunk is None else chunk.start)
+            offset = max(offset, kept.text_bytes if chunk is None else chunk.start)
         if selection.since is not None:
             chunk = await kept_logs.first_since(self._db, kept.key, time_of(selection.since))
-            place = max(place, kept.text_bytes if chunk is None else chunk.start)
-        return place
+            offset = max(offset, kept.text_bytes if chunk is None else chunk.start)
+        return offset
 
-    async def rows(self, key: LogKey, place: int, end: int | None) -> list[KeptChunk]:
+    async def rows(self, key: LogKey, offset: int, end: int | None) -> list[KeptChunk]:
         """Return some rows of the index from a byte on, and before `end`: the next ones in order."""
         bound = _LAST_BYTE if end is None else min(end, _LAST_BYTE)
-        return await kept_logs.chunks_in_bytes(self._db, key, place, bound, limit=_ROWS) if place < bound else []
+        return await kept_logs.chunks_in_bytes(self._db, key, offset, bound, limit=_ROWS) if offset < bound else []
 
     async def missing(self, kept: KeptLog) -> str:
         """Return in words what is missing of a log; empty if nothing is."""

@@ -121,8 +121,8 @@ class ChunkLines:
         text = self.chunk.text
         found: list[int] = []
         begin = 0
-        while begin < len(text) and (place := pattern.find(text, begin)) is not None and place < len(text):
-            found.append(bisect_right(self._ends, place))
+        while begin < len(text) and (offset := pattern.find(text, begin)) is not None and offset < len(text):
+            found.append(bisect_right(self._ends, offset))
             begin = self._ends[found[-1]]
         return [self.part(self._begin(lines.start), self._begin(lines.stop)) for lines in _runs(found)]
 
@@ -130,13 +130,13 @@ class ChunkLines:
         """Return the part of the chunk with this part of its text, which does not keep the chunk in memory."""
         chunk = self.chunk
         first, last = bisect_right(self._ends, begin), bisect_left(self._ends, end) + 1
-        places = [begin, *self._ends[first : last - 1], end]
+        ends = [begin, *self._ends[first : last - 1], end]
         continues = begin != self._begin(first) or (first == 0 and chunk.continues)
         return LogLines(
             start=chunk.start + begin,
             first_line=chunk.first_line - chunk.continues + first + continues,
             text=chunk.text[begin:end],
-            lengths=array("I", (stop - start for start, stop in pairwise(places))),
+            lengths=array("I", (stop - start for start, stop in pairwise(ends))),
             times=chunk.times[first:last],
             continues=continues,
         )
@@ -158,8 +158,8 @@ class ChunkLines:
 
     def _line_from(self, byte: int) -> int:
         """Return the index of the first line that begins at this byte of the log or later."""
-        place = byte - self.chunk.start
-        return 0 if place <= 0 else min(1 + bisect_left(self._ends, place), len(self._ends))
+        offset = byte - self.chunk.start
+        return 0 if offset <= 0 else min(1 + bisect_left(self._ends, offset), len(self._ends))
 
     def _begin(self, index: int) -> int:
         return self._ends[index - 1] if index else 0

@@ -174,10 +174,10 @@ class WholeLog:
             return None
         known = await self._reader.last_text(kept.key)
         is_all = len(known) == kept.text_bytes
-        place = length_of_overlap(known, stored.tail, from_start=is_all, is_whole=not stored.truncated)
-        follows_gap = stored.truncated and not place
+        overlap = length_of_overlap(known, stored.tail, from_start=is_all, is_whole=not stored.truncated)
+        follows_gap = stored.truncated and not overlap
         continues = bool(known) and not known.endswith(b"\n") and not follows_gap
-        rest = untimed_lines(stored.tail[place:], kept.text_bytes, kept.lines, continues=continues)
+        rest = untimed_lines(stored.tail[overlap:], kept.text_bytes, kept.lines, continues=continues)
         return _StoredRest(rest, follows_gap=follows_gap)
 
     async def _last_lines(self, selection: LineSelection, count: int) -> LineSelection:

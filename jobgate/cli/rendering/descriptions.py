@@ -53,7 +53,7 @@ def describe_text(
         fields.append(("Imported", f"{clock(at)} from an export, for reading: nothing of it is in the cluster"))
     fields += _own_fields(job, around, now)
     if dependents is not None:
-        users = [one.name for one in dependents.jobs] + [f"samplejob/{one.name}" for one in dependents.sample_jobs]
+        users = [user.name for user in dependents.jobs] + [f"samplejob/{user.name}" for user in dependents.sample_jobs]
         fields.append(("Used by", ", ".join(users) or "-"))
     if job.deleted_at:
         fields.append(("Deleted", clock(job.deleted_at)))

@@ -42,8 +42,8 @@ def overview_text(jobs: Sequence[JobSummary], now: datetime, *, all_namespaces: 
 
 def sort_jobs(jobs: Sequence[JobSummary]) -> list[JobSummary]:
     """Return the jobs by phase, the oldest first in each."""
-    places = {phase: place for place, phase in enumerate(LIVE)}
-    return sorted(jobs, key=lambda job: (places.get(job.status.phase, len(LIVE)), job.created_at))
+    order = {phase: index for index, phase in enumerate(LIVE)}
+    return sorted(jobs, key=lambda job: (order.get(job.status.phase, len(LIVE)), job.created_at))
 
 
 def reasons_of(jobs: Sequence[JobSummary]) -> dict[str, dict[str, int]]:

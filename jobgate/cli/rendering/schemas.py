@@ -74,10 +74,10 @@ class KindSchema:
         """Return the field of a path such as spec, replicaSpecs, replicas. Indexes of lists are skipped."""
         found = self.root
         names = [name for name in path if not name.isdecimal() and name != "*"]
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             below = {field.name: field for field in self.fields(found)}
             if name not in below:
-                raise FieldPathError(self._say_unknown(found, names[place:], below))
+                raise FieldPathError(self._say_unknown(found, names[index:], below))
             found = below[name]
         return found
 

@@ -79,5 +79,5 @@ class Priorities:
         except KubeError as error:
             self._failure, self._failed_at = error, self._clock.monotonic()
             raise
-        self._default = default_priority(one.raw for one in found)
+        self._default = default_priority(priority_class.raw for priority_class in found)
         self._default_until = self._clock.monotonic() + DEFAULT_TTL
