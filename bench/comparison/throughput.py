@@ -34,7 +34,7 @@ async def in_turn(count: int, runs: Sequence[Run]) -> list[list[Measured]]:
     for turn in range(count):
         order = list(range(len(runs)))
         for index in order if turn % 2 == 0 else reversed(order):
-            found[index].append(await runs[kind]())
+            found[index].append(await runs[index]())
     return found
 
 
