@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typing_extensions import override
 
 from app.commands.exports import export, import_
 from app.commands.purge import purge
@@ -28,7 +30,19 @@ if TYPE_CHECKING:
     from app.db.postgres.engine import Database
     from app.settings import Settings
 
+
+class _Commands(TyperGroup):
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # how pydantic calls the errors of typer
+            raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="One HTTP API in front of Kubernetes for distributed training jobs.",
     no_args_is_help=True,
     add_completion=False,

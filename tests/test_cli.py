@@ -256,7 +256,8 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
     listed = token("list").stdout
     assert "alice  viewer  a,b  valid  never used" in listed
     assert secret not in listed
-    assert token("create", "bob", "--role", "king").returncode == 2
+    refused = token("create", "bob", "--role", "king")
+    assert (refused.returncode, "Invalid value for '--role': 'king' is not" in refused.stderr) == (2, True)
     assert token("create", "bob", "--all-namespaces").stdout.startswith("jg_")
     assert "bob  submitter  *  valid" in token("list").stdout
     again = token("create", "bob", "--namespace", "a")
