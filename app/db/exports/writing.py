@@ -62,7 +62,7 @@ async def insert_records(connection: Connection, table: str, uid: UUID, rows: Se
 # With a higher version than the exported one: processes may have cached the job of that version before it was purged.
 @cache
 def _insert_job(names: tuple[str, ...]) -> str:
-    found = _ordered(insert_columns(JOB_TABLE, dict.fromkeys(names)), names)
+    found = _check_order(insert_columns(JOB_TABLE, dict.fromkeys(names)), names)
     at = f"${len(names) + 1}::timestamptz"
     plain = found.without("version", "gone_at")
     return f"""INSERT INTO jobs ({plain}, version, gone_at, quiet, imported_at)
@@ -73,11 +73,11 @@ def _insert_job(names: tuple[str, ...]) -> str:
 @cache
 def _insert_records(table: str, names: tuple[str, ...]) -> str:
     described = RECORD_TABLES[table]
-    found = _ordered(insert_columns(described, dict.fromkeys(names)), names)
+    found = _check_order(insert_columns(described, dict.fromkeys(names)), names)
     return f"""INSERT INTO {table} ({described.owner}, {found})
         SELECT ${len(names) + 1}::uuid, {found} FROM {found.rows("w")} ON CONFLICT DO NOTHING"""  # noqa: S608  constants
 
 
-def _ordered(columns: Columns, names: tuple[str, ...]) -> Columns:
+def _check_order(columns: Columns, names: tuple[str, ...]) -> Columns:
     assert columns.names == names, "`read_values` returns the columns in the order of the table"
     return columns

@@ -122,7 +122,7 @@ async def renew(db: Database, lease: Lease) -> bool:
             _RENEW, lease.name, lease.holder, lease.epoch, timedelta(seconds=lease.ttl)
         )
     if offered is None:
-        raise _lost(lease)
+        raise _lease_lost(lease)
     return offered
 
 
@@ -135,7 +135,7 @@ async def outrank(db: Database, lease: Lease, epoch: int) -> Lease:
     async with db.read() as connection:
         raised: int | None = await connection.fetchval(_OUTRANK, lease.name, lease.holder, lease.epoch, epoch)
     if raised is None:
-        raise _lost(lease)
+        raise _lease_lost(lease)
     return replace(lease, epoch=raised)
 
 
@@ -161,8 +161,8 @@ async def fence(connection: Connection, lease: Lease) -> None:
         LeaseLost: the lease has expired, or another process has acquired it.
     """
     if await connection.fetchval(_FENCE, lease.name, lease.holder, lease.epoch) is None:
-        raise _lost(lease)
+        raise _lease_lost(lease)
 
 
-def _lost(lease: Lease) -> LeaseLost:
+def _lease_lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"the lease {lease.name} of epoch {lease.epoch} was lost to another process or has expired")

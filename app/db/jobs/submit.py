@@ -178,7 +178,7 @@ class _Batch:
         winners, blocked = await self._reserve(claimed)
         if winners:
             ranges = range_columns(self._ranges(winners))
-            for rows in _portions([(self._jobs[index], self._planned(index)) for index in winners]):
+            for rows in _portions([(self._jobs[index], self._planned_pods(index)) for index in winners]):
                 if await self._connection.fetchval(_JOBS, *Columns.arguments(rows), *ranges):
                     self._blocked_way = True
             await room_waits.add(self._connection, [_wait_of(self._jobs[index]) for index in sorted(self._waits)])
@@ -246,7 +246,7 @@ class _Batch:
         keys = [key for index in indexes if (key := self._jobs[index].idempotency)]
         await idempotency.give_back(self._connection, keys)
 
-    def _planned(self, index: int) -> int:
+    def _planned_pods(self, index: int) -> int:
         return 0 if index in self._waits else self._jobs[index].pods
 
     def _win(self, index: int) -> None:

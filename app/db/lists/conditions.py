@@ -39,14 +39,14 @@ class Parameters:
 
     def bind(self, conditions: Iterable[ListCondition], at: str) -> str:
         """Return the conjunction of the conditions as SQL. `at` is the alias of the table."""
-        return " AND ".join([self._bound(condition, at) for condition in conditions]) or "true"
+        return " AND ".join([self._bind(condition, at) for condition in conditions]) or "true"
 
     def add(self, argument: Any) -> str:
         """Add an argument and return its parameter."""
         self.arguments.append(argument)
         return f"${len(self.arguments)}"
 
-    def _bound(self, condition: ListCondition, at: str) -> str:
+    def _bind(self, condition: ListCondition, at: str) -> str:
         return condition.text.format(*map(self.add, condition.arguments), at=at)
 
 

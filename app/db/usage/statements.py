@@ -58,7 +58,7 @@ class _Builder:
             bounds.append(self.cursor_condition(columns, "<=", until[:length]))
         return f"""chosen AS MATERIALIZED (
     SELECT * FROM (SELECT {", ".join(["g.id", "g.kind = '' AS whole", *self._expressions()])}
-    FROM usage_groups AS g WHERE {self._selected()}) AS g WHERE {" AND ".join(bounds)}
+    FROM usage_groups AS g WHERE {self._group_condition()}) AS g WHERE {" AND ".join(bounds)}
 )"""  # noqa: S608  fragments and parameters
 
     def _expressions(self) -> list[str]:
@@ -73,7 +73,7 @@ class _Builder:
             return f"(g.labels ->> {self.parameter(name.removeprefix(LABEL), 'text')})"
         return _COLUMNS[Dimension(name)]
 
-    def _selected(self) -> str:
+    def _group_condition(self) -> str:
         # Callers may see a namespace, and not the former one of its name, as in lists.
         query = self.query
         only, never = namespace_arguments(query.namespaces)

@@ -36,9 +36,9 @@ class JobOptions:
 
     def option_file(self) -> dict[str, Any]:
         """Return the option file for the runtime servers. It may contain keys, so it must not be shown or stored."""
-        return {**self._desired(), **self.permissions}
+        return {**self._desired_options(), **self.permissions}
 
-    def _desired(self) -> dict[str, Any]:
+    def _desired_options(self) -> dict[str, Any]:
         if self.keys is None:
             return dict(self.values)
         return {**self.values, "source": with_keys(self.values["source"], self.keys)}
@@ -50,7 +50,7 @@ class JobOptions:
         it reveals nothing.
         """
         # Sorted and compact, so that equal options always give the same digest.
-        text = json.dumps([self.type, self._desired()], sort_keys=True, separators=(",", ":"))
+        text = json.dumps([self.type, self._desired_options()], sort_keys=True, separators=(",", ":"))
         return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 

@@ -32,11 +32,11 @@ def is_respecified(stored: Manifest, new: Manifest) -> bool:
 
     Python regards True, 1 and 1.0 as equal, but JSON does not. Therefore equal values are also compared as JSON.
     """
-    before, after = _desired(stored), _desired(new)
+    before, after = _without_metadata(stored), _without_metadata(new)
     return before != after or _json(before) != _json(after)
 
 
-def _desired(manifest: Manifest) -> Manifest:
+def _without_metadata(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name != "metadata"}
 
 

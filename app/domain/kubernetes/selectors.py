@@ -97,7 +97,7 @@ class _Parser:
             found.append(self._requirement())
         # `_take` at the end returns "" and moves beyond the list. Any other token that is no comma lies within it.
         if self._next <= len(self._tokens):
-            raise self._unexpected(self._tokens[self._next - 1], "a comma or the end")
+            raise self._unexpected_token(self._tokens[self._next - 1], "a comma or the end")
         return tuple(found)
 
     def _requirement(self) -> Requirement:
@@ -117,7 +117,7 @@ class _Parser:
                 return Requirement(key=key, operator=Operator.IN, values=self._set())
             case "notin":
                 return Requirement(key=key, operator=Operator.NOT_IN, values=self._set())
-        raise self._unexpected(self._peek(), "=, !=, in or notin")
+        raise self._unexpected_token(self._peek(), "=, !=, in or notin")
 
     def _value(self) -> tuple[str, ...]:
         self._take()
@@ -128,7 +128,7 @@ class _Parser:
     def _set(self) -> tuple[str, ...]:
         self._take()
         if (opening := self._take()) != "(":
-            raise self._unexpected(opening, "an opening parenthesis")
+            raise self._unexpected_token(opening, "an opening parenthesis")
         values = set()
         while True:
             values.add("" if self._peek() in {",", ")"} else self._check(self._take()))
@@ -138,18 +138,18 @@ class _Parser:
                 case ")":
                     return tuple(sorted(values))
                 case other:
-                    raise self._unexpected(other, "a comma or a closing parenthesis")
+                    raise self._unexpected_token(other, "a comma or a closing parenthesis")
 
     def _key(self, token: str) -> str:
         if token in _SYMBOLS:
-            raise self._unexpected(token, "a label key")
+            raise self._unexpected_token(token, "a label key")
         if wrong := names.label_key(token):
             raise _invalid(self._pointer, f"the key {shorten(token)}: {wrong}")
         return token
 
     def _check(self, token: str) -> str:
         if token in _SYMBOLS:
-            raise self._unexpected(token, "a label value")
+            raise self._unexpected_token(token, "a label value")
         if wrong := names.label_value(token):
             raise _invalid(self._pointer, f"the value {shorten(token)}: {wrong}")
         return token
@@ -162,6 +162,6 @@ class _Parser:
         self._next += 1
         return token
 
-    def _unexpected(self, token: str, expected: str) -> InvalidManifest:
+    def _unexpected_token(self, token: str, expected: str) -> InvalidManifest:
         found = f"found {shorten(token)}" if token else "the selector ends"
         return _invalid(self._pointer, f"{found} where {expected} was expected")

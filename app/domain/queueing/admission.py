@@ -257,7 +257,7 @@ def _verdict(workload: Workload, conditions: Conditions, flavors: Mapping[str, F
         why = conditions["Evicted"]
         return Evicted(reason=why.reason, message=message_line(why, _MOST_OF_MESSAGE), holds_quota=True)
     if admitted:
-        return _admitted(workload, flavors)
+        return _admitted_verdict(workload, flavors)
     return _waiting(conditions, workload.status.admission_checks, reserved=reserved)
 
 
@@ -296,7 +296,7 @@ def _waiting(conditions: Conditions, checks: Sequence[AdmissionCheck], *, reserv
     return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=message_line(quota, _MOST_OF_MESSAGE))
 
 
-def _admitted(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
+def _admitted_verdict(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
     admission = workload.status.admission
     assigned = {item.name: item for item in (admission.pod_set_assignments if admission is not None else ())}
     pod_sets: dict[str, PodSetAdmission] = {}

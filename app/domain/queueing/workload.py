@@ -207,10 +207,10 @@ def _with_conditions(workload: Manifest, changes: Sequence[Manifest], now: datet
     changed = {item["type"]: item for item in changes}
     kept = [item for item in _conditions(workload) if item["type"] not in changed]
     before = {item["type"]: item for item in _conditions(workload)}
-    return [*kept, *(_dated(item, before.get(kind), workload, now) for kind, item in changed.items())]
+    return [*kept, *(_with_time(item, before.get(kind), workload, now) for kind, item in changed.items())]
 
 
-def _dated(condition: Manifest, before: Manifest | None, workload: Manifest, now: datetime) -> Manifest:
+def _with_time(condition: Manifest, before: Manifest | None, workload: Manifest, now: datetime) -> Manifest:
     since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     if before is not None and before["status"] == condition["status"]:
         since = before["lastTransitionTime"]

@@ -185,7 +185,7 @@ def _live_status(
             pending_since=inputs.now,
         )
     if status.partial_start.again_at is not None:
-        return _withdrawn(inputs, status, status.partial_start.again_at)
+        return _withdrawn_status(inputs, status, status.partial_start.again_at)
     queued = _wait_for_names(status, inputs.observed, replicas)
     if queued is None and permit.waits is not None:
         return queued_status(inputs, status, permit.waits, replicas)
@@ -231,7 +231,7 @@ def _started_status(
     )
 
 
-def _withdrawn(inputs: Inputs, status: JobStatus, again_at: datetime) -> JobStatus:
+def _withdrawn_status(inputs: Inputs, status: JobStatus, again_at: datetime) -> JobStatus:
     """Return the status of a job that has freed its nodes. It waits, so its pending deadline goes on."""
     seconds = start_deadline_of(inputs.plan, inputs.timing)
     when = (

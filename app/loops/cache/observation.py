@@ -171,7 +171,7 @@ class ClusterReader:
             denied=denied,
             pods=await self.pods(subject),
             # Node labels do not carry the uid. With a foreign StatefulSet of this name, the labels may be its own.
-            labelled={} if foreign else await self._labelled(subject, leaving=leaving),
+            labelled={} if foreign else await self._read_labelled(subject, leaving=leaving),
         )
 
     async def pods(self, subject: Subject) -> list[Pod]:
@@ -242,7 +242,7 @@ class ClusterReader:
             KINDS[part], subject.name_of(part), subject.namespace_of(part), codec=OBJECT, timeout=self._timeout
         )
 
-    async def _labelled(self, subject: Subject, *, leaving: bool) -> dict[str, str]:
+    async def _read_labelled(self, subject: Subject, *, leaving: bool) -> dict[str, str]:
         try:
             nodes = await self._api.list_all(NODE, codec=NODE_CODEC, label_selector=subject.node_label)
         except KubeForbidden:

@@ -225,7 +225,7 @@ class QueueMirror:
         return chain.from_iterable(store.all() for store in self._local_queues.values())
 
     def has_local_queue(self, namespace: str, name: str) -> bool:
-        return _named(self._local_queues, namespace, name) is not None
+        return _get_by_name(self._local_queues, namespace, name) is not None
 
     def cluster_queue(self, name: str) -> ClusterQueue | None:
         return self._cluster_queues.get_by_name("", name)
@@ -314,7 +314,7 @@ def _of_namespace(found: Mapping[str | None, V], namespace: str) -> V | None:
     return found.get(namespace, found.get(None))
 
 
-def _named(stores: Mapping[str | None, ReflectorStore[T]], namespace: str, name: str) -> T | None:
+def _get_by_name(stores: Mapping[str | None, ReflectorStore[T]], namespace: str, name: str) -> T | None:
     store = _of_namespace(stores, namespace)
     return None if store is None else store.get_by_name(namespace, name)
 

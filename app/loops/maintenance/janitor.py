@@ -72,7 +72,7 @@ class Janitor:
             *((WORKLOAD, workload.metadata) for workload in self._queues.workloads()),
         ]
         served = [(resource, metadata) for resource, metadata in found if metadata.namespace in self._served]
-        known = await self._known({uid for _, metadata in served if labels.is_job_uid(uid := _job_of(metadata))})
+        known = await self._find_known({uid for _, metadata in served if labels.is_job_uid(uid := _job_of(metadata))})
         for resource, metadata in served:
             uid = _job_of(metadata)
             # The quota of an orphan is not free while a pod uses it.
@@ -82,7 +82,7 @@ class Janitor:
             with suppress(KubeError):
                 await self._delete(resource, metadata)
 
-    async def _known(self, uids: set[str]) -> set[str]:
+    async def _find_known(self, uids: set[str]) -> set[str]:
         known: set[str] = set()
         ordered = sorted(uids)
         for start in range(0, len(ordered), BATCH):

@@ -44,7 +44,7 @@ class Statistics:
     def _gauges(self) -> Mapping[ComputedMetric, ValueSource]:
         return {
             metrics.JOBS: self._jobs,
-            metrics.USAGE_HELD: self._held,
+            metrics.USAGE_HELD: self._held_resources,
             metrics.JOBS_WITHOUT_ROOM: self._jobs_without_room,
             metrics.FEED_POSITION: lambda: {(): self._counts.feed_position} if self._counts else {},
             metrics.FEED_UNNUMBERED: lambda: {(): self._counts.unnumbered} if self._counts else {},
@@ -65,7 +65,7 @@ class Statistics:
             jobs[(metrics.NAMESPACES.label(namespace),)] += count
         return jobs
 
-    def _held(self) -> Values:
+    def _held_resources(self) -> Values:
         held: defaultdict[tuple[str, ...], float] = defaultdict(float)
         # The namespaces that hold most first, so that these are among the labels.
         for (namespace, resource, use), amount in Counter(self._usage).most_common():

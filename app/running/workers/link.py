@@ -51,7 +51,7 @@ class SupervisorLink:
         with suppress(OSError):  # the supervisor has ended, which `stop` reports
             self._connection.send(what)
 
-    def orphaned(self) -> str | None:
+    def check_supervisor(self) -> str | None:
         """Return what is wrong if the supervisor has ended, or None. Every thread may call this."""
         return None if os.getppid() == self._supervisor else "the supervisor has ended"
 

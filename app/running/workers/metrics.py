@@ -39,7 +39,7 @@ class MetricsExchange:
             listening.close()
 
     @asynccontextmanager
-    async def served(self, name: str, own: Callable[[], str]) -> AsyncIterator[None]:
+    async def serve(self, name: str, own: Callable[[], str]) -> AsyncIterator[None]:
         """Answer each connection to the socket of process `name` with its own metrics, during the block."""
         with self._sockets[name].dup() as listening:
             listening.settimeout(0)

@@ -229,7 +229,7 @@ class JobEditor(Editor[JobRow, edits.JobEdit]):
             accepted = accepted.kind.with_pause(accepted, paused=False)
         named = {"name": name} if name is not None else {"generateName": f"{_stem(job.name)}-"}
         posted = await resources.read_posted(self._db, self._stored, job.uid)
-        return _repeated(postable(accepted.manifest), named), posted and _repeated(posted, named)
+        return _with_name(postable(accepted.manifest), named), posted and _with_name(posted, named)
 
     @override
     def edit_of(
@@ -306,7 +306,7 @@ def is_of_pin(patch: Any) -> bool:
     return isinstance(at, dict) and set(at) == {labels.KEEP}
 
 
-def _repeated(manifest: Manifest, named: Manifest) -> Manifest:
+def _with_name(manifest: Manifest, named: Manifest) -> Manifest:
     """Return the manifest with another name, and without the pin, which is one of the record of the former job."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _NAMES}
     if labels.KEEP in (metadata.get("annotations") or {}):

@@ -69,12 +69,12 @@ class Turns:
         try:
             await self._slots.take(token, self._max_seconds)
         except (NoSlotError, TimeoutError):
-            raise self._overloaded() from None
+            raise self._overload_error() from None
         try:
             yield
         finally:
             self._slots.give_back()
 
-    def _overloaded(self) -> Overloaded:
+    def _overload_error(self) -> Overloaded:
         self._refused.inc()
         return Overloaded(f"this process has too many waiting {self._work}: repeat the request later")

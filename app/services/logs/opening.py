@@ -96,7 +96,7 @@ class Logs:
             parts = (
                 _once(tail)
                 if request.is_plain
-                else self._selected(_once(ChunkLines(untimed_lines(tail))), request.selection)
+                else self._select(_once(ChunkLines(untimed_lines(tail))), request.selection)
             )
             return LogStream(source="stored", truncated=cut, parts=parts)
         if isinstance(refusal, Unavailable):
@@ -165,7 +165,7 @@ class Logs:
         timed = replace(request, timestamps=True)
         selection = request.selection
         chunks = live_chunks(LogCutter(), lambda _: self._read_pod(uid, timed), is_exact=selection.is_exact)
-        parts = self._selected(_lines(chunks if request.follow else await _begin(chunks)), selection)
+        parts = self._select(_lines(chunks if request.follow else await _begin(chunks)), selection)
         return LogStream(source="live", truncated=False, parts=parts)
 
     async def _read_pod(self, uid: UUID, request: LogRequest) -> AsyncGenerator[bytes, None]:
@@ -179,7 +179,7 @@ class Logs:
             async for piece in pieces:
                 yield piece
 
-    def _selected(
+    def _select(
         self, chunks: AsyncGenerator[ChunkLines, None], selection: LineSelection
     ) -> AsyncGenerator[LogPart, None]:
         return self._searches.filter(_parts(chunks, selection), selection.pattern)

@@ -17,11 +17,11 @@ async def unknown() -> None:
 
 
 def discover(discovery: Discovery) -> GangApis:
-    async def served() -> Collection[str] | None:
+    async def find_served() -> Collection[str] | None:
         try:
             async with asyncio.timeout(_WAIT):
                 return await discovery.find_served(POD_GROUPS)
         except TimeoutError:
             return None
 
-    return served
+    return find_served

@@ -84,11 +84,11 @@ def _assign_pod_set(found: Assignment, pod_set: PodSet, quota: Quota) -> tuple[F
     if worst is not Fit.NONE:
         for name, flavor in flavors.items():
             found.usage[flavor, name] = found.usage.get((flavor, name), _ZERO) + requests[name]
-        found.pod_sets.append(_rendered(pod_set, flavors, requests))
+        found.pod_sets.append(_render_pod(pod_set, flavors, requests))
     return worst, reasons
 
 
-def _rendered(pod_set: PodSet, flavors: dict[str, str], requests: Amounts) -> Object:
+def _render_pod(pod_set: PodSet, flavors: dict[str, str], requests: Amounts) -> Object:
     found: Object = {"name": pod_set.name, "count": pod_set.count}
     if flavors:
         found["flavors"] = flavors
@@ -152,10 +152,10 @@ def _unsuitable(pod: Object, name: str, flavor: Object, keys: set[str]) -> str:
             continue
         return f"untolerated taint {{{taint['key']} {taint.get('value', '')} {taint['effect']} <nil>}} in flavor {name}"
     node = {"metadata": {"labels": flavor.get("nodeLabels") or {}}}
-    return "" if is_selected(_restricted(pod, keys), node) else f"flavor {name} doesn't match node affinity"
+    return "" if is_selected(_restrict(pod, keys), node) else f"flavor {name} doesn't match node affinity"
 
 
-def _restricted(pod: Object, keys: set[str]) -> Object:
+def _restrict(pod: Object, keys: set[str]) -> Object:
     """Return a pod that selects its node only by the labels with these keys."""
     found = spec(pod)
     selector = {key: value for key, value in (found.get("nodeSelector") or {}).items() if key in keys}

@@ -36,7 +36,7 @@ class QuotaNode:
         own, used = self._own(key), self._usage(key)
         left, limit = self.parent.available(key), self._amount(key, "borrowingLimit")
         if limit is not None:
-            left = min(left, self._lent(key) - max(_ZERO, used - own) + limit)
+            left = min(left, self._lending(key) - max(_ZERO, used - own) + limit)
         return max(_ZERO, own - used) + left
 
     def maximum(self, key: _Key) -> Decimal:
@@ -53,18 +53,18 @@ class QuotaNode:
         self.used = without(self.used, amounts)
 
     def _subtree(self, key: _Key) -> Decimal:
-        return self.nominal(key) + sum((child._lent(key) for child in self.children), _ZERO)  # noqa: SLF001
+        return self.nominal(key) + sum((child._lending(key) for child in self.children), _ZERO)  # noqa: SLF001
 
     def _usage(self, key: _Key) -> Decimal:
         below = (max(_ZERO, child._usage(key) - child._own(key)) for child in self.children)  # noqa: SLF001
         return self.used.get(key, _ZERO) + sum(below, _ZERO)
 
-    def _lent(self, key: _Key) -> Decimal:
+    def _lending(self, key: _Key) -> Decimal:
         subtree, limit = self._subtree(key), self._amount(key, "lendingLimit")
         return subtree if limit is None else min(subtree, limit)
 
     def _own(self, key: _Key) -> Decimal:
-        return self._subtree(key) - self._lent(key)
+        return self._subtree(key) - self._lending(key)
 
     def _amount(self, key: _Key, field_name: str) -> Decimal | None:
         found = self.quotas.get(key, {}).get(field_name)

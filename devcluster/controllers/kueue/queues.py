@@ -85,7 +85,7 @@ def local_queue_status(queue: Object, counts: QueueCounts, target: Object | None
     return found
 
 
-def _borrowed(queue: Object, flavor: str, resource: str, counts: QueueCounts) -> str:
+def _borrowed_amount(queue: Object, flavor: str, resource: str, counts: QueueCounts) -> str:
     used, quota = counts.used.get((flavor, resource), Decimal(0)), quotas_of(queue)[flavor, resource]
     return render_canonical(resource, max(Decimal(0), used - parse(quota["nominalQuota"])))
 
@@ -97,7 +97,7 @@ def _status(queue: Object, counts: QueueCounts, flavors: list[tuple[str, list[st
             "name": flavor,
             "resources": [
                 {"name": name, "total": render_canonical(name, counts.used.get((flavor, name), Decimal(0)))}
-                | ({"borrowed": _borrowed(queue, flavor, name, counts)} if borrowed else {})
+                | ({"borrowed": _borrowed_amount(queue, flavor, name, counts)} if borrowed else {})
                 for name in resources
             ],
         }

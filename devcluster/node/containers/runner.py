@@ -162,7 +162,7 @@ class ContainerRunner:
         ended = clock.timestamp()
         # The exit code and the start time that containerd reports for a container that never started.
         state = {"exitCode": 128, "reason": "StartError", "message": text, "startedAt": "1970-01-01T00:00:00Z"}
-        self._terminated(state | {"finishedAt": ended, "containerID": self.record.container_id})
+        self._set_terminated(state | {"finishedAt": ended, "containerID": self.record.container_id})
 
     async def _run_instance(self, process: Process, command: Command) -> None:
         begun = clock.now()
@@ -287,7 +287,7 @@ class ContainerRunner:
         }
         if message := self._termination_message(process.command, code):
             state["message"] = message
-        self._terminated(state)
+        self._set_terminated(state)
 
     def _termination_message(self, command: Command, code: int) -> str:
         with contextlib.suppress(OSError):
@@ -298,7 +298,7 @@ class ContainerRunner:
             return last_output(log, lines=FALLBACK_LINES, limit=FALLBACK_BYTES)
         return ""
 
-    def _terminated(self, state: dict[str, Any]) -> None:
+    def _set_terminated(self, state: dict[str, Any]) -> None:
         self.record.state = {"terminated": state}
         self.record.ready = self.record.role is ContainerRole.INIT and state["exitCode"] == 0
         self.record.started = False

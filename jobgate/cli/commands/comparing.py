@@ -106,7 +106,7 @@ def _compare(client: "Client", document: Document, editable: Mapping[str, Sequen
     except NotFoundError:
         stored = None
     old = manifest_of(stored) if stored else {}
-    gone = _gone(stored)
+    gone = _absence(stored)
     return _Compared(
         name=shown_name(resource, name or "(generated)"),
         diff=difference(old, new, document.source),
@@ -115,7 +115,7 @@ def _compare(client: "Client", document: Document, editable: Mapping[str, Sequen
     )
 
 
-def _gone(stored: Any) -> str:
+def _absence(stored: Any) -> str:
     """Return why no edit is possible: the object does not exist, was deleted or has ended. Otherwise, return ""."""
     if stored is None:
         return "does not exist"

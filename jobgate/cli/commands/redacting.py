@@ -87,7 +87,7 @@ def _find(client: "Client", targets: Sequence[str], namespace: str | None) -> It
         (resource, uid, f"{shown_name(resource, name)} {uid}")
         for target in targets
         for resource, name in [target_named(target)]
-        for uid in _named(client, target, namespace)
+        for uid in _uids_named(client, target, namespace)
     ]
     yield from found
     if not targets:
@@ -96,7 +96,7 @@ def _find(client: "Client", targets: Sequence[str], namespace: str | None) -> It
                 yield resource, uid, f"{shown_name(resource, '')}{uid}"
 
 
-def _named(client: "Client", target: str, namespace: str | None) -> Sequence[UUID]:
+def _uids_named(client: "Client", target: str, namespace: str | None) -> Sequence[UUID]:
     """Return the uids of the objects of a target. Jobs of all kinds share their names: tj/train has no other kind.
 
     Raises:

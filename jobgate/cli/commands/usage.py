@@ -63,11 +63,11 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
         where = UsageFilter(
             first=first,
             last=last,
-            namespaces=_given(None if namespace is None else [namespace]),
-            users=_given(user),
-            queues=_given(queue),
-            kinds=_given(kind),
-            resources=_given(resource),
+            namespaces=_as_tuple(None if namespace is None else [namespace]),
+            users=_as_tuple(user),
+            queues=_as_tuple(queue),
+            kinds=_as_tuple(kind),
+            resources=_as_tuple(resource),
         )
         if output is UsageOutput.CSV:
             for line in client.usage.csv_lines(dimensions, where):
@@ -77,5 +77,5 @@ def usage(  # noqa: PLR0913, PLR0917  each argument is an option
         say(usage_text(page) if output is UsageOutput.TEXT else format_result(page, Output(output)))
 
 
-def _given(values: Sequence[str] | None) -> tuple[str, ...]:
+def _as_tuple(values: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(values or ())

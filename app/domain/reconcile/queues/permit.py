@@ -192,7 +192,7 @@ def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit
     if known.admission is not None:
         return Permit(record=record, evicts=verdict)
     if verdict.is_deactivated:
-        return Permit(record=_deactivated(record, inputs), paused=True)
+        return Permit(record=_deactivate(record, inputs), paused=True)
     return Permit(record=record, waits=wait_after(verdict))
 
 
@@ -208,7 +208,7 @@ def is_activated(inputs: Inputs, known: Queueing) -> bool:
     return inputs.plan.identity.generation > known.deactivated_in
 
 
-def _deactivated(record: Queueing, inputs: Inputs) -> Queueing:
+def _deactivate(record: Queueing, inputs: Inputs) -> Queueing:
     return replace(record, deactivated=True, deactivated_in=inputs.plan.identity.generation)
 
 
@@ -222,7 +222,7 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
             return permit
         record = record.queue_again(inputs.now)
         if permit.evicts.is_deactivated:
-            return Permit(record=_deactivated(record, inputs), paused=True)
+            return Permit(record=_deactivate(record, inputs), paused=True)
         return Permit(record=record, waits=wait_after(permit.evicts))
     if inputs.plan.paused and not status.phase.is_terminal:
         return replace(permit, record=record.queue_again(inputs.now)) if are_gone(inputs, members) else permit

@@ -203,7 +203,7 @@ class Creator:
                 await self._ensure(service_manifest(plan, replica.service, anchor), work, action.key)
                 reach(FaultPoint.SERVICE_CREATED)
             manifest = pod_manifest(plan, replica, action.attempt, anchor, in_gang=action.in_gang)
-            manifest = await self._admitted(manifest, work.queueing, action.key)
+            manifest = await self._admit(manifest, work.queueing, action.key)
             reach(FaultPoint.POD_BEFORE_CREATE)
             pod = await self._create_or_find(manifest, POD_CODEC, work, action.key)
             reach(FaultPoint.POD_CREATED)
@@ -215,10 +215,10 @@ class Creator:
             self.refusals.note_unusable(work, action.key, unusable)
             return True
         expectations.accept(action.key)
-        self._adopt(pod if work.queueing is None else await self._ungated(pod))
+        self._adopt(pod if work.queueing is None else await self._ungate(pod))
         return True
 
-    async def _admitted(self, pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
+    async def _admit(self, pod: Manifest, queueing: Queueing | None, key: Rank) -> Manifest:
         """Return the pod as the admission of its job requires it."""
         if queueing is None:
             return pod
@@ -227,7 +227,7 @@ class Creator:
         admitted = with_admission(pod, admission, key.rank)
         return with_parent(admitted) if await self._captures.would_capture(admitted) else admitted
 
-    async def _ungated(self, pod: Pod) -> Pod:
+    async def _ungate(self, pod: Pod) -> Pod:
         """Return the pod without Kueue's gates; unchanged if that fails, so that its next reconcile removes them.
 
         One that Kueue has captured stays as it is. Its next reconcile replaces it.
@@ -274,7 +274,7 @@ class Creator:
         )
         before = work.expectations.altered.get(key)
         if before is not None and before.uid == found.metadata.uid:
-            raise _changed(before)
+            raise _changed_object(before)
         require_own(manifest, found.metadata, {*work.anchors, *work.expectations.anchors})
         return found
 
@@ -293,7 +293,7 @@ class Creator:
         )
         expectations.altered[key] = altered
         expectations.revision += 1
-        return _changed(altered)
+        return _changed_object(altered)
 
     async def _ensure(self, manifest: Manifest, work: Work, key: Rank | None = None) -> Metadata:
         return (await self._create_or_find(manifest, OBJECT, work, key)).metadata
@@ -306,7 +306,7 @@ class Creator:
             return await self._api.create_as(manifest, codec, timeout=self._timeout, on_warning=on_warning)
 
 
-def _changed(altered: AlteredObject) -> UnusableObject:
+def _changed_object(altered: AlteredObject) -> UnusableObject:
     return UnusableObject(RefusalVerdict.RETRY, PendingCode.CHANGED_BY_CLUSTER, altered.message)
 
 
