@@ -67,6 +67,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         for name in (
             "coveredResources",
             "manageJobsWithoutQueueName",
+            "minCount",
             "reclaimablePods",
             "spec.active",
             "spec.queueName",

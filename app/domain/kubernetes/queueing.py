@@ -31,9 +31,13 @@ class WorkloadSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSetAssignment(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The ResourceFlavor of each resource of a pod set, and the nodes of its pods if a flavor has a topology."""
+    """The ResourceFlavor of each resource of a pod set, and the nodes of its pods if a flavor has a topology.
+
+    `count` is the number of pods that have quota; None is all that need it.
+    """
 
     name: str = ""
+    count: int | None = None
     flavors: dict[str, str] = {}
     topology_assignment: TopologyAssignment | None = None
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from app.domain.errors import shorten
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.conditions import Conditions, by_type, is_true, message_line
-from app.domain.kubernetes.queueing import AdmissionCheck, FlavorSpec, Workload
+from app.domain.kubernetes.queueing import AdmissionCheck, FlavorSpec, PodSetAssignment, Workload
 from app.domain.kubernetes.topology import TopologyAssignment, keep_places
 from app.domain.plan import Manifest, PriorityClassKind, PriorityClassRef, Rank
 from app.domain.vocabulary import PendingCode
@@ -299,17 +299,26 @@ def _waiting(conditions: Conditions, checks: Sequence[AdmissionCheck], *, reserv
 def _admitted_verdict(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:
     admission = workload.status.admission
     assigned = {item.name: item for item in (admission.pod_set_assignments if admission is not None else ())}
+    reclaimable = {item.name: item.count for item in workload.status.reclaimable_pods}
     pod_sets: dict[str, PodSetAdmission] = {}
     for pod_set in workload.spec.pod_sets:
-        names = dict.fromkeys(assigned[pod_set.name].flavors.values()) if pod_set.name in assigned else {}
+        assignment = assigned.get(pod_set.name, PodSetAssignment())
+        names = dict.fromkeys(assignment.flavors.values())
         missing = [name for name in names if name not in flavors]
         if missing:
             message = f"the cluster has no ResourceFlavor {', '.join(missing)}"
             return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
-        topology = assigned[pod_set.name].topology_assignment if pod_set.name in assigned else None
+        topology = assignment.topology_assignment
         if topology is not None and not topology.is_for(pod_set.count):
             message = f"the topology assignment of the pod set {pod_set.name} contradicts itself, so no pod is placed"
             return Unadmitted(code=PendingCode.NO_MATCHING_FLAVOR, message=message, holds_quota=True)
+        needed = pod_set.count - reclaimable.get(pod_set.name, 0)
+        if assignment.count is not None and assignment.count < needed:
+            message = (
+                f"Kueue has reserved quota for {assignment.count} of {needed} pods of the pod set {pod_set.name}, and "
+                "no job starts in part: another client has set minCount in the Workload. Delete the Workload"
+            )
+            return Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=message, holds_quota=True)
         admitted = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
         pod_sets[pod_set.name] = replace(admitted, topology=topology)
     return Admitted(pod_sets=pod_sets)

@@ -111,6 +111,19 @@ def test_a_topology_that_contradicts_itself_places_no_pod() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("count", "reclaimable", "is_whole"), [(2, 0, True), (1, 1, True), (2, 1, True), (1, 0, False)]
+)
+def test_a_job_does_not_start_in_part(count: int, reclaimable: int, *, is_whole: bool) -> None:
+    admission = {"podSetAssignments": [{"name": "worker", "count": count}]}
+    reclaimed = [{"name": "worker", "count": reclaimable}]
+    found = verdict(a_workload(*ADMITTED, status={"admission": admission, "reclaimablePods": reclaimed}))
+    assert isinstance(found, Admitted) == is_whole
+    if isinstance(found, Unadmitted):
+        assert (found.code, found.holds_quota) == (PendingCode.WAITING_FOR_QUOTA, True)
+        assert found.message.startswith("Kueue has reserved quota for 1 of 2 pods of the pod set worker, and no job")
+
+
 def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     values = [{"individual": {"roots": ["a", "b"]}}]
     slices = [{"domainCount": 2, "podCounts": {"universal": 1}, "valuesPerLevel": values}]
