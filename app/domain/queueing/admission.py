@@ -22,6 +22,8 @@ from app.domain.vocabulary import PendingCode
 
 # The first match counts: a message can name several flavors, and one that can become free matters most.
 _CODES: Final = (
+    ("resources validation failed", PendingCode.REFUSED),
+    ("satisfy LimitRange constraints", PendingCode.REFUSED),
     ("insufficient unused quota", PendingCode.WAITING_FOR_QUOTA),
     ("maximum capacity", PendingCode.EXCEEDS_MAX_QUOTA),
     ("is inactive", PendingCode.QUEUE_STOPPED),

@@ -214,6 +214,14 @@ def test_an_unknown_flavor_is_awaited() -> None:
         ),
         ("DynamicResourceAllocation feature does not support use of resource claims", PendingCode.NO_MATCHING_FLAVOR),
         ("The workload has failed admission checks", PendingCode.ADMISSION_CHECKS),
+        (
+            'resources validation failed: containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits',
+            PendingCode.REFUSED,
+        ),
+        (
+            "resources didn't satisfy LimitRange constraints: containers[0]: requests exceed it's limits",
+            PendingCode.REFUSED,
+        ),
         ("a message of a later version", PendingCode.WAITING_FOR_QUOTA),
     ],
 )
