@@ -74,6 +74,7 @@ async def test_the_states_of_a_check(check: Check) -> None:
     uid = await queues.submit("checked", replicas=2)
     await jobs.pending("checked", "AdmissionChecks")
     assert await jobs.of_job("pods", uid) == []
+    await queues.workload(uid, check.is_awaited)
     await check.decide(uid, "Retry")
     # The job loses its quota before it has run, and gets it again.
     await check.admit(uid)
