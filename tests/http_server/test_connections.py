@@ -7,6 +7,7 @@ import socket
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from math import ceil
 from typing import Any
 
 import pytest
@@ -257,7 +258,7 @@ async def test_a_client_that_reads_too_slowly_is_overdue(fields: tuple[str, ...]
     async with one_connection(page) as (server, client):
         await client.send(request("GET", "/", *fields))
         await client.reader.readuntil(b"\r\n\r\n")
-        began = asyncio.get_running_loop().time()
+        began = ceil(asyncio.get_running_loop().time())  # floats are exact for whole seconds only
         for seconds in range(0, 70, 10):
             assert overdue(server.state(began + seconds), ServerLimits()) is None
             await client.reader.readexactly(100)

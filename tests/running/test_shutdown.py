@@ -15,9 +15,11 @@ from tests.support.waiting import until
 READY = "ready\n"
 WITHIN = 120.0
 
+# A signal between two instructions waits for the next one, so one long sleep could begin before its handler runs.
+BLOCK = "[time.sleep(0.05) for _ in range(10_000)]"
 # Told to stop, each hangs in its own way: the event loop is blocked, a task refuses, a thread keeps the process.
 HANGS = {
-    "loop": "time.sleep(600)",
+    "loop": BLOCK,
     "task": "await stop.wait(); await asyncio.Event().wait()",
     "thread": "asyncio.get_running_loop().run_in_executor(None, time.sleep, 600); await stop.wait()",
     "clean-up": "await stop.wait(); atexit.register(time.sleep, 600)",
@@ -53,7 +55,7 @@ def told():
 
 def hang():
     told()
-    time.sleep(600)
+    {block}
 
 async def cleaned_up_after(stop):
     try:
@@ -75,7 +77,10 @@ asyncio.run(main())
 @pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
 def test_a_second_signal_ends_the_process_at_once(stage: str, number: signal.Signals) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", STOPPING.format(stage=stage)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", STOPPING.format(stage=stage, block=BLOCK)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
