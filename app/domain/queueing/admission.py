@@ -370,5 +370,7 @@ def with_topology(admission: Mapping[str, TaskAdmission], verdict: Admitted) -> 
     found: dict[str, TaskAdmission] = {}
     for task, known in admission.items():
         present = verdict.pod_sets.get(known.pod_set, known.pods).topology
-        found[task] = replace(known, pods=replace(known.pods, topology=keep_places(known.pods.topology, present)))
+        topology = keep_places(known.pods.topology, present)
+        is_same = topology == known.pods.topology
+        found[task] = known if is_same else replace(known, pods=replace(known.pods, topology=topology))
     return found

@@ -90,9 +90,12 @@ def next_status(
         status = replace(status, message=f"the job ends as Failed when the log of {changes.cause} has been read")
     else:
         status = _live_status(inputs, status, counts, permit, members, pods, changes)
-    conditions = job_conditions(status, inputs.plan, replicas, inputs.now)
-    status = with_transition(inputs.recorded.status, replace(status, conditions=conditions), inputs.now)
-    # This needs the transition that the line above may have added.
+    status = replace(
+        status,
+        conditions=job_conditions(status, inputs.plan, replicas, inputs.now),
+        transitions=next_transitions(inputs.recorded.status, status, inputs.now),
+    )
+    # This needs the transition that may have been added.
     restored_at = _restored_at(inputs, status, members)
     return status if restored_at == status.restored_at else replace(status, restored_at=restored_at)
 
@@ -137,16 +140,16 @@ def _is_rescheduled(inputs: Inputs, status: JobStatus, members: Members, former:
     )
 
 
-def with_transition(before: JobStatus, status: JobStatus, now: datetime) -> JobStatus:
-    """Return the status with its transition from the one before: the newest ten, and the last one into each phase."""
+def next_transitions(before: JobStatus, status: JobStatus, now: datetime) -> tuple[Transition, ...]:
+    """Return the transitions up to this status from the one before: the newest ten, and the last into each phase."""
     if (before.phase, before.reason) == (status.phase, status.reason) and before.transitions:
-        return replace(status, transitions=before.transitions)
+        return before.transitions
     latest = Transition(at=now, phase=status.phase, reason=status.reason, message=status.message)
     known = (*before.transitions, latest)
     older, newest = known[:-NEWEST_TRANSITIONS], known[-NEWEST_TRANSITIONS:]
     last = {transition.phase: transition for transition in known}
     kept = (transition for transition in older if last[transition.phase] is transition)
-    return replace(status, transitions=(*kept, *newest))
+    return (*kept, *newest)
 
 
 def _live_status(
@@ -211,11 +214,11 @@ def _started_status(
     still = still_open(inputs.recorded.scaling, changes.scaled)
     scaling = scaling_now(inputs, status, members, still)
     now_is = queued or situation(status, counts, covered, scaling, crashed, reasons)
-    runs = now_is.phase is JobPhase.RUNNING or (bool(waiting) and now_is.phase is JobPhase.SCALING)
-    if runs:
-        status = replace(status, started_at=status.started_at or now, active_since=status.active_since or now)
+    started_at, active_since = status.started_at, status.active_since
+    if now_is.phase is JobPhase.RUNNING or (waiting and now_is.phase is JobPhase.SCALING):
+        started_at, active_since = started_at or now, active_since or now
     if waiting:
-        scaling = scaling_now(inputs, status, members, still)
+        scaling = scaling_now(inputs, replace(status, started_at=started_at), members, still)
         now_is, reason = scaling_situation(inputs, permit, now_is, scaling, waiting, pods)
         reasons = (reason, *reasons)
     # Scaling is excluded: a running job that waits for further replicas must not fail by the pending deadline.
@@ -225,6 +228,8 @@ def _started_status(
         phase=now_is.phase,
         reason=now_is.reason,
         message=one_line(now_is.message),
+        started_at=started_at,
+        active_since=active_since,
         crashed=tuple(crashed.values())[:SHOWN_REPLICAS],
         pending_reasons=reasons,
         pending_since=(status.pending_since or _waits_since(inputs)) if waits else None,

@@ -47,6 +47,7 @@ from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.failures import first_failure
 from app.domain.status.observed import ObservedJob, ObservedPod
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Replica, ReplicaFailure, ScaleRecord
+from app.domain.usage.sums import NO_CHANGE
 from app.domain.vocabulary import (
     CleanUpPolicy,
     Evidence,
@@ -108,8 +109,7 @@ def reconcile(inputs: Inputs) -> Decision:
     changes = Changes(scaled=scaled, restarted=limits.charged, former=former, held_back=held_back, cause=cause)
     status = next_status(inputs, status, directive, permit, after, pods, changes)
     status = usage.follow_job(status, directive, after, paused=permit.paused)
-    decision = _decision(inputs, status, permit, steps, after, scaled, cause)
-    return replace(decision, usage=usage.change(decision))
+    return _decision(inputs, status, permit, steps, after, scaled, usage, cause)
 
 
 def _pods_by_rank(observed: ObservedJob) -> dict[Rank, list[ObservedPod]]:
@@ -188,19 +188,17 @@ def _step_all(
         now=inputs.now,
     )
     known = inputs.recorded.replicas
-    # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
-    uncovered = replace(stepper, directive=replace(directive, start=False))
-    evicted = replace(stepper, directive=Directive(stop=StopReason.EVICT)) if directive.start else uncovered
     steps: dict[Rank, Step] = {}
     for key, replica in members.wanted.items():
-        chosen = evicted if permit.evicts_alone(key) else stepper if permit.covers(key) else uncovered
+        own = _directive_of(key, directive, permit)
+        chosen = stepper if own is directive else replace(stepper, directive=own)
         name = inputs.plan.pod_name(key)
         steps[key] = chosen.step(replica, name, pods.get(key, []), is_new=key not in known)
-    # A replica beyond the size of its task stops even while all others start.
-    out = replace(stepper, directive=_directive_of_leaving(directive))
     for key, replica in members.leaving.items():
+        # A replica beyond the size of its task stops even while all others start.
+        own = replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
         name = inputs.recorded.pod_names.get(key, "")
-        steps[key] = out.step(replica, name, pods.get(key, []), is_new=False)
+        steps[key] = replace(stepper, directive=own).step(replica, name, pods.get(key, []), is_new=False)
     if directive.start:
         place_gang(inputs.plan, steps, pods, deleting=inputs.observed.group_deleting)
         if permit.record is not None:
@@ -208,9 +206,14 @@ def _step_all(
     return steps
 
 
-def _directive_of_leaving(directive: Directive) -> Directive:
-    """Return the directive for replicas beyond the size of their task, which stop in any case."""
-    return replace(directive, start=False, stop=directive.stop or StopReason.SCALE_DOWN)
+def _directive_of(key: Rank, directive: Directive, permit: Permit) -> Directive:
+    """Return the directive for a replica of the plan: that of the job, unless its own Workload is not admitted."""
+    if not directive.start:
+        return directive
+    if permit.evicts_alone(key):
+        return Directive(stop=StopReason.EVICT)
+    # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
+    return directive if permit.covers(key) else replace(directive, start=False)
 
 
 def _decision(
@@ -220,6 +223,7 @@ def _decision(
     steps: Mapping[Rank, Step],
     members: Members,
     scaled: tuple[ScaleRecord, ...],
+    usage: UsageFollower,
     cause: Rank | None,
 ) -> Decision:
     """Return the decision. `cause` is the replica whose evidence the end of the job waits for."""
@@ -251,6 +255,7 @@ def _decision(
         or _needs_another_reconcile(inputs, status, steps, replicas)
         or (cause is not None and replicas[cause].attempt.evidence is not Evidence.NONE),
         dirty=dirty,
+        usage=usage.change(status, replicas) if dirty else NO_CHANGE,
     )
 
 

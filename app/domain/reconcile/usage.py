@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.domain.plan import JobPlan
+from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.lifecycle import track
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.stepping import Directive
-from app.domain.reconcile.values import Decision, Inputs
+from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Attempt, JobStatus, Replica
 from app.domain.usage.holds import (
@@ -28,7 +28,7 @@ from app.domain.usage.holds import (
     parts_of,
     wait_of,
 )
-from app.domain.usage.sums import NO_CHANGE, ONE_JOB, Cell, Rate, Sums, UsageChange, add_ended, add_rate, with_ended
+from app.domain.usage.sums import ONE_JOB, Cell, Rate, Sums, UsageChange, add_ended, add_rate, with_ended
 from app.domain.vocabulary import ReplicaPhase, Use
 
 
@@ -60,14 +60,13 @@ class UsageFollower:
         """Return the status with what the job needs for its usage. `paused` says that its queue has paused the job."""
         use = _follow_job(self.inputs, status, directive, members, paused=paused)
         self.sums = _ended_sums(status.usage, use, self.ended)
-        return replace(status, usage=with_ended(use, self.sums))
+        use = with_ended(use, self.sums)
+        return status if use == status.usage else replace(status, usage=use)
 
-    def change(self, decision: Decision) -> UsageChange:
-        """Return what a decision adds to the sums, and the rates of what goes on if they change."""
-        if not decision.dirty:
-            return NO_CHANGE
+    def change(self, status: JobStatus, replicas: Mapping[Rank, Replica]) -> UsageChange:
+        """Return what a new state of the job adds to the sums, and the rates of what goes on if they change."""
         before = self.inputs.recorded
-        rates = rates_of(decision.status.usage, decision.replicas.values())
+        rates = rates_of(status.usage, replicas.values())
         known = rates_of(before.status.usage, before.replicas.values())
         return UsageChange(ended=self.sums, rates=rates if rates != known else None)
 

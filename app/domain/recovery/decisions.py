@@ -10,7 +10,7 @@ from datetime import datetime
 
 from app.domain.plan import Rank
 from app.domain.reconcile.endings import ended_status
-from app.domain.reconcile.progress import with_transition
+from app.domain.reconcile.progress import next_transitions
 from app.domain.reconcile.rules import Finish
 from app.domain.reconcile.values import Decision
 from app.domain.status.records import Attempt, HistoryEntry, JobStatus, Recorded, Replica
@@ -23,7 +23,8 @@ MISSING = "the cluster has no objects of this job, and the database does not kno
 def end(recorded: Recorded, finish: Finish, attempts: Mapping[Rank, int], now: datetime) -> Decision:
     """Return the decision that ends a live job. Attempts that the cluster has are adopted."""
     before = recorded.status
-    status = with_transition(before, ended_status(before, finish, now), now)
+    status = ended_status(before, finish, now)
+    status = replace(status, transitions=next_transitions(before, status, now))
     ends = HistoryEntry(at=now, phase=status.phase, reason=status.reason, message=status.message)
     return _decision(recorded, status, attempts, now, ends)
 

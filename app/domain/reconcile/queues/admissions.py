@@ -193,8 +193,10 @@ def _without_left(inputs: Inputs, known: RecordedWorkload, members: Members) -> 
         waiting = any(known.is_for(key) and not is_over(replica) for key, replica in members.wanted.items())
         ranks = {name: (begin, sizes[name]) for name, (begin, _) in ranks_of(known).items()} if waiting else {}
         return replace(workload_for(inputs.plan, known.number, ranks), evicted=known.evicted)
-    tasks = {name: replace(task, size=sizes[name]) for name, task in known.tasks.items()}
-    return _reclaim(inputs, replace(known, tasks=tasks), members)
+    if any(task.size != sizes[name] for name, task in known.tasks.items()):
+        known = replace(known, tasks={name: replace(task, size=sizes[name]) for name, task in known.tasks.items()})
+    reclaimed = _count_reclaimed(inputs, known, members)
+    return known if reclaimed == known.reclaimed else replace(known, reclaimed=reclaimed)
 
 
 def _size(inputs: Inputs, task: str) -> int:
@@ -202,22 +204,22 @@ def _size(inputs: Inputs, task: str) -> int:
     return planned.size if planned is not None else 0
 
 
-def _reclaim(inputs: Inputs, known: RecordedWorkload, members: Members) -> RecordedWorkload:
+def _count_reclaimed(inputs: Inputs, known: RecordedWorkload, members: Members) -> Mapping[str, int]:
+    """Return how many pods of each pod set have no use for their quota any more."""
     workload = inputs.observed.queue.workloads.get(known.number)
     if workload is None:
-        return known
+        return known.reclaimed
     needed = Counter(known.sizes)
     needed.subtract(
         known.tasks[key.task].pod_set
         for key, replica in members.wanted.items()
         if known.is_for(key) and is_over(replica)
     )
-    reclaimed = {
+    return {
         name: count
         for name, size in workload.sizes.items()
         if (count := max(known.reclaimed.get(name, 0), size - needed[name])) > 0
     }
-    return replace(known, reclaimed=reclaimed)
 
 
 def _find_uncovered(plan: JobPlan, record: Queueing, members: Members) -> Ranks:

@@ -184,7 +184,8 @@ def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
     if waits is None and len(further) >= MOST_FURTHER:
         message = f"scale-ups have added {MOST_FURTHER} Workloads to this admission of the job, and may add no more"
         waits = Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
-    return Permit(record=replace(known, further=tuple(further.values())), further_waits=waits, further_evicts=evicts)
+    record = replace(known, further=tuple(further.values())) if further else known
+    return Permit(record=record, further_waits=waits, further_evicts=evicts)
 
 
 def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit:
