@@ -107,9 +107,10 @@ async def test_a_second_uninstall_completes_one_that_was_interrupted(
     (await api.post(f"{base}/configmaps", an_object("ConfigMap", "anchor", ours))).ok()
     async with kube_proxy(cluster) as proxy:
         settings = Settings(database_url=database_url, kubeconfig=str(proxy.kubeconfig(tmp_path / "kubeconfig")))
+        proxy.hold("^DELETE")
         async with asyncio.TaskGroup() as group:
             interrupted = group.create_task(controlling.uninstall(settings))
-            await until(lambda: any(request.startswith(b"DELETE") for request in proxy.requests))
+            await until(lambda: bool(proxy.held))
             interrupted.cancel()
         assert (await controlling.uninstall(settings))["ConfigMap"] == 1
     for name in names:
