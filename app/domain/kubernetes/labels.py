@@ -3,8 +3,8 @@
 Invariant: no other module spells these keys, so the readers and the writers of a key always agree.
 """
 
-from contextlib import suppress
-from uuid import UUID
+import re
+from typing import Final
 
 PREFIX = "jobgate.dev/"
 
@@ -47,12 +47,13 @@ CLIENT_FLAGS = frozenset({AUTOSCALE, KEEP})
 CLIENT_ANNOTATIONS = CLIENT_DURATIONS | CLIENT_FLAGS | {POD_POLICY_ALLOW, MAIN_CONTAINER}
 
 
+# The same uid in capitals would be a second key in the work queue: two reconciles of one job at a time.
+_UID: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 def is_job_uid(text: str) -> bool:
     """Return whether the value of a job label is a uid as jobgate writes it."""
-    with suppress(ValueError):
-        # The same uid in capitals would be a second key in the work queue: two reconciles of one job at a time.
-        return str(UUID(text)) == text
-    return False
+    return _UID.fullmatch(text) is not None
 
 
 def anchor_name(job_uid: str) -> str:

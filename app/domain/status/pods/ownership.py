@@ -34,14 +34,20 @@ def controller_of(metadata: Metadata) -> OwnerReference | None:
 
 def names_anchor(metadata: Metadata, job_uid: str) -> bool:
     """Return whether the object names the anchor of the job as its controller. Only the uid of the anchor proves it."""
-    owner = controller_of(metadata)
-    return owner is not None and (owner.kind, owner.name) == ("ConfigMap", labels.anchor_name(job_uid))
+    return _anchor_uid(metadata, job_uid) is not None
 
 
 def is_owned(metadata: Metadata, job_uid: str, anchors: Collection[str]) -> bool:
     """Return whether one of these anchors (uids) of the job controls the object."""
+    return _anchor_uid(metadata, job_uid) in anchors
+
+
+def _anchor_uid(metadata: Metadata, job_uid: str) -> str | None:
+    """Return the uid of the anchor of the job that controls the object, as the object names it."""
     owner = controller_of(metadata)
-    return names_anchor(metadata, job_uid) and owner is not None and owner.uid in anchors
+    if owner is None or (owner.kind, owner.name) != ("ConfigMap", labels.anchor_name(job_uid)):
+        return None
+    return owner.uid
 
 
 def select_pods(
