@@ -38,7 +38,7 @@ async def test_a_browser_gets_the_dashboard(shared_gateway: Gateway) -> None:
 async def test_without_its_files_the_dashboard_says_that_it_was_not_built(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dashboard, "bundled", lambda name: tmp_path / name)
+    monkeypatch.setattr(dashboard, "bundled_directory", lambda name: tmp_path / name)
     dashboard.read_built_files.cache_clear()
     try:
         page = bytes(dashboard.dashboard_page().body).decode()
@@ -56,7 +56,7 @@ async def test_files_with_a_digest_in_their_name_are_kept_by_browsers(
     (built / "index.html").write_text("page")
     (built / "icon.svg").write_text("<svg/>")
     (built / "assets" / "index-1a2b.js").write_text("script")
-    monkeypatch.setattr(dashboard, "bundled", lambda name: tmp_path / name)
+    monkeypatch.setattr(dashboard, "bundled_directory", lambda name: tmp_path / name)
     dashboard.read_built_files.cache_clear()
     try:
         files = dict(dashboard.read_built_files())
