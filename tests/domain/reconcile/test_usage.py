@@ -15,8 +15,8 @@ from app.domain.usage.sums import DAY, Cell, Rates, sum_rates
 from app.domain.vocabulary import Outcome, ReplicaPhase, Use
 from tests.domain.reconcile.test_properties import TIMINGS, plans
 from tests.support.model.cluster import World
-from tests.support.model.stories import ANY_OP, Op, come_to_rest, play
-from tests.support.plans import with_templates
+from tests.support.model.stories import ANY_OP, Op, come_to_rest, play, start
+from tests.support.plans import a_plan, with_templates
 from tests.support.plugins.properties import examples
 
 GPU = "nvidia.com/gpu"
@@ -152,3 +152,17 @@ def test_a_job_that_has_come_to_rest_goes_on_with_nothing(plan: JobPlan, timing:
         assert not ledger.rates
     expected, counted = ledger.total(milliseconds(world.now))
     assert counted == expected
+
+
+def test_the_status_says_whether_a_job_waits_or_works() -> None:
+    """The ledger reads this from the decisions, so it would not miss it."""
+    world = World(plan=with_templates(a_plan({"worker": 2}), {"worker": SPEC}), check=lambda *_: None)
+    waiting = world.reconcile().status.usage
+    assert (waiting.queued_since, waiting.work) == (milliseconds(world.recorded.created_at), None)
+    for _ in range(5):
+        world.reconcile()
+        start(world)
+    working = world.recorded.status.usage
+    assert working.queued_since is None
+    assert working.work is not None
+    assert working.work.until is None
