@@ -63,7 +63,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What the holder of the lease does: `shift` its own count, and store the rest. All numbers are seconds.
+    """How the holder of the lease corrects the time: it shifts its own count, and stores the rest. Numbers are seconds.
 
     `step` is the step that the database's clock seems to have made; 0 if there was none.
     """

@@ -20,7 +20,7 @@ def json_bytes(view: BaseModel) -> bytes:
 
 
 def polled_response(body: bytes | None, tag: str | None, freshness: Freshness) -> Response:
-    """Return 200 with the body, or 304 if it is None: the client has what the tag stands for."""
+    """Return 200 with the body. Without a body, return 304: the client already has the version that the tag names."""
     fields = list(_polled_headers(freshness))
     if tag is not None:
         fields.append((b"etag", tag.encode()))

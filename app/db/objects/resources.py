@@ -75,14 +75,14 @@ RowKey: TypeAlias = UUID | tuple[str, str]
 
 
 class RowVersion(NamedTuple):
-    """Which state of which row something was made from."""
+    """A row at one version, such as the one that an export has copied."""
 
     uid: UUID
     version: int
 
 
 class FoundRow(NamedTuple):
-    """The row that a key means, and its current version."""
+    """The row that a uid or a name identifies: its current version, and the namespace that a caller must see."""
 
     uid: UUID
     version: int

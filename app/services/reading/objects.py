@@ -117,7 +117,7 @@ class Reader(ABC, Generic[Row]):
         return version.uid
 
     async def version(self, address: Address) -> FoundRow:
-        """Return uid, version and namespace of the object, which is cheaper than its row. Raise as `row` without one.
+        """Return uid, version and namespace of the object, which is cheaper than its row. Raise as `row`.
 
         The version is at least as new as everything that was committed before the call.
         """

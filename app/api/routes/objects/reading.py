@@ -65,7 +65,7 @@ class Target:
         return found.uid
 
     async def read(self, reading: Awaitable[_F]) -> _F:
-        """Return what a read of the object finds. Raise as `row`."""
+        """Return the result of a read of the object, if the caller may see the object. Raise as `row`."""
         if self.address.uid is None:
             return await reading
         try:
