@@ -25,7 +25,6 @@ _CODES: Final = (
     ("resources validation failed", PendingCode.REFUSED),
     ("satisfy LimitRange constraints", PendingCode.REFUSED),
     ("insufficient unused quota", PendingCode.WAITING_FOR_QUOTA),
-    ("maximum capacity", PendingCode.EXCEEDS_MAX_QUOTA),
     ("is inactive", PendingCode.QUEUE_STOPPED),
     ("is stopped", PendingCode.QUEUE_STOPPED),
     ("doesn't exist", PendingCode.QUEUE_MISSING),
@@ -41,6 +40,11 @@ _CODES: Final = (
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
     ("admission checks", PendingCode.ADMISSION_CHECKS),
 )
+# Where the message of a wait goes on with the next pod set that does not fit, and how it names a flavor in which quota
+# for one resource can become free, or never suffices.
+_POD_SET: Final = "couldn't assign flavors to pod set "
+_LACKING: Final = re.compile(r"insufficient unused quota for \S+ in flavor ([^\s,]+)")
+_EXCEEDED: Final = re.compile(r"insufficient quota for \S+ in flavor ([^\s,]+)")
 # How the message of an eviction names the preemptor: by the label `kueue.x-k8s.io/job-uid` of its Workload.
 _PREEMPTOR: Final = re.compile(r"JobUID: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b")
 # Characters. A condition can have a message of 32 KiB, and the message of an eviction is stored with the job.
@@ -294,8 +298,22 @@ def _waiting(conditions: Conditions, checks: Sequence[AdmissionCheck], *, reserv
         stopped = requeued.reason.endswith("QueueStopped")
         code = PendingCode.QUEUE_STOPPED if stopped else PendingCode.REQUEUE_BACK_OFF
         return Unadmitted(code=code, message=f"{requeued.reason}: {message_line(requeued, _MOST_OF_MESSAGE)}")
-    found = (code for words, code in _CODES if words in quota.message)
-    return Unadmitted(code=next(found, PendingCode.WAITING_FOR_QUOTA), message=message_line(quota, _MOST_OF_MESSAGE))
+    return Unadmitted(code=_code(quota.message), message=message_line(quota, _MOST_OF_MESSAGE))
+
+
+def _code(message: str) -> PendingCode:
+    """Return the code of a wait. All pod sets must fit, so one that never does counts more than one that waits."""
+    codes = [_code_of_pod_set(reasons) for reasons in message.split(_POD_SET)]
+    return next((code for code in codes if code is not PendingCode.WAITING_FOR_QUOTA), PendingCode.WAITING_FOR_QUOTA)
+
+
+def _code_of_pod_set(reasons: str) -> PendingCode:
+    """Return the code of a pod set. One flavor must have all its resources, and any of several flavors will do."""
+    if exceeded := set(_EXCEEDED.findall(reasons)):
+        may_fit = not exceeded.issuperset(_LACKING.findall(reasons))
+        return PendingCode.WAITING_FOR_QUOTA if may_fit else PendingCode.EXCEEDS_MAX_QUOTA
+    found = (code for words, code in _CODES if words in reasons)
+    return next(found, PendingCode.WAITING_FOR_QUOTA)
 
 
 def _admitted_verdict(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> Verdict:

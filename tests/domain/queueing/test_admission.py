@@ -176,16 +176,28 @@ def test_an_unknown_flavor_is_awaited() -> None:
     )
 
 
+LACKING = "couldn't assign flavors to pod set a: insufficient unused quota for cpu in flavor small, 2 more needed"
+EXCEEDED = "insufficient quota for cpu in flavor small, current podset request (16) > maximum capacity (4)"
+
+
 @pytest.mark.parametrize(
     ("message", "code"),
     [
+        (LACKING, PendingCode.WAITING_FOR_QUOTA),
+        (EXCEEDED, PendingCode.EXCEEDS_MAX_QUOTA),
+        # All pod sets must fit, and one flavor must have all resources of a pod set.
+        (f"{LACKING}; couldn't assign flavors to pod set b: {EXCEEDED}", PendingCode.EXCEEDS_MAX_QUOTA),
         (
-            "couldn't assign flavors to pod set w: insufficient unused quota for cpu in flavor small, 2 more needed",
-            PendingCode.WAITING_FOR_QUOTA,
+            f"{LACKING}; couldn't assign flavors to pod set b: resource memory unavailable in ClusterQueue",
+            PendingCode.NO_MATCHING_FLAVOR,
         ),
         (
-            "insufficient quota for cpu in flavor small, current podset request (16) > maximum capacity (4)",
+            f"{EXCEEDED}, insufficient unused quota for memory in flavor small, 1Gi more needed",
             PendingCode.EXCEEDS_MAX_QUOTA,
+        ),
+        (
+            f"{EXCEEDED}, insufficient unused quota for cpu in flavor big, 1 more needed",
+            PendingCode.WAITING_FOR_QUOTA,
         ),
         ("LocalQueue nope doesn't exist", PendingCode.QUEUE_MISSING),
         ("ClusterQueue nope doesn't exist", PendingCode.QUEUE_MISSING),
