@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Evicted, Unadmitted
+from app.domain.queueing.admission import Evicted, ObservedWorkload, Unadmitted
+from app.domain.queueing.priorities import has_other_priority
 from app.domain.reconcile.queues.admissions import creating, wait_after
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.values import Inputs
@@ -13,15 +14,15 @@ from app.domain.status.observed import KueueState, ObservedPod
 from app.domain.status.pods.terminating import still_terminating
 from app.domain.status.records import JobPendingReason, JobStatus, Replica
 from app.domain.status.rollup import SHOWN_REPLICAS, Situation, refusal_reason
-from app.domain.vocabulary import JobPhase, PendingCode, Reason
+from app.domain.vocabulary import JobPhase, Reason
 
 
 def queued_status(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
     """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
     code, message = str(waits.code), waits.message
     # The cluster refuses the Workload, or an object that it needs. Without Kueue, no Workload is tried again.
-    refusal = inputs.observed.job_refusal
-    if refusal is not None and inputs.observed.queue.state is not KueueState.ABSENT:
+    refusal, queue = inputs.observed.job_refusal, inputs.observed.queue
+    if refusal is not None and queue.state is not KueueState.ABSENT and _is_unwritten(inputs, queue.workload):
         code, message = refusal.code, refusal.message
     reason = _reason_of_wait(inputs, code, message, [key for key, replica in replicas.items() if not replica.settled])
     return replace(
@@ -34,6 +35,13 @@ def queued_status(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas
         pending_reasons=(reason,),
         pending_since=None,
     )
+
+
+def _is_unwritten(inputs: Inputs, workload: ObservedWorkload | None) -> bool:
+    """Return whether a Workload must still be created or changed. Otherwise no refusal counts: the answer may be lost
+    to a create that has succeeded, and an edit may withdraw a change.
+    """
+    return workload is None or has_other_priority(inputs.plan.priority, workload.priority_class)
 
 
 def _reason_of_wait(inputs: Inputs, code: str, message: str, waiting: Sequence[Rank]) -> JobPendingReason:
@@ -93,7 +101,9 @@ def _code_and_message(
         return waits.code, waits.message
     waits = permit.further_waits or creating(permit.record.name if permit.record is not None else "")
     refusal = next((inputs.observed.refusals[key] for key in waiting if key in inputs.observed.refusals), None)
-    if refusal is None or waits.code is not PendingCode.WAITING_FOR_KUEUE:
+    waiting_ones = [item for item in permit.record.further if not item.admitted] if permit.record is not None else []
+    workloads = [inputs.observed.queue.workloads.get(item.number) for item in waiting_ones]
+    if refusal is None or not any(_is_unwritten(inputs, workload) for workload in workloads):
         return waits.code, waits.message
     # The cluster refuses the Workload.
     why = refusal_reason(refusal)

@@ -22,7 +22,7 @@ from app.domain.queueing.admission import (
 from app.domain.queueing.workload import pod_sets
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, FinishWorkload, RemoveWorkload
 from app.domain.reconcile.queues.admissions import judge
-from app.domain.status.observed import AlteredObject, ClusterRefusal, KueueState, ObservedQueue, RefusalVerdict
+from app.domain.status.observed import AlteredObject, KueueState, ObservedQueue
 from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, RestartPolicy
 from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, elastic, kueue_of, phase_of, run
@@ -238,19 +238,6 @@ def test_what_is_recorded_holds_while_kueue_cannot_be_read(state: KueueState) ->
     decision = world.reconcile()
     assert not actions_of(decision, DeletePod)
     assert phase_of(world) == JobPhase.RUNNING
-
-
-@pytest.mark.parametrize(
-    ("state", "code"),
-    [(KueueState.LISTED, PendingCode.CLUSTER_ERROR), (KueueState.ABSENT, PendingCode.WAITING_FOR_KUEUE)],
-)
-def test_a_refused_workload_is_no_reason_to_wait_when_kueue_is_gone(state: KueueState, code: PendingCode) -> None:
-    refusal = ClusterRefusal(
-        verdict=RefusalVerdict.RETRY, code=PendingCode.CLUSTER_ERROR, message="404 page not found", since=T0
-    )
-    recorded = a_record(JobStatus(phase=JobPhase.QUEUED, queueing=Queueing(name="team", queued_at=T0)))
-    decision = decide(a_plan(queue=TEAM), recorded, queue=replace(LISTED, state=state), job_refusal=refusal)
-    assert [reason.code for reason in decision.status.pending_reasons] == [code]
 
 
 ALTERED = AlteredObject(api_version="v1", kind="Pod", name="job-worker-1", uid="u", finalizers=(), message="altered")
