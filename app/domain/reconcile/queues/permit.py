@@ -198,7 +198,8 @@ def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit
 
 
 def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queueing:
-    is_same = (known.evicted, known.evicted_because) == (verdict.reason, verdict.message)
+    # While the pods stop, it is one eviction, whose message Kueue may write later than what causes it.
+    is_same = known.admission is not None or (known.evicted, known.evicted_because) == (verdict.reason, verdict.message)
     is_over = known.admitted_at is not None and known.evicted_at is not None and known.evicted_at < known.admitted_at
     began = known.evicted_at if is_same and not is_over else None
     return replace(known, evicted=verdict.reason, evicted_because=verdict.message, evicted_at=began or inputs.now)

@@ -6,11 +6,9 @@ import pytest
 
 from app.domain.plan import Rank
 from app.domain.reconcile.queues import admissions, permit
-from app.domain.reconcile.values import Decision, Inputs
-from app.domain.status.milestones import evictions
 from app.domain.status.observed import KueueState
 from app.domain.vocabulary import JobPhase, PendingCode, Reason
-from tests.domain.reconcile.queues.worlds import TEAM, a_world, elastic, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.worlds import TEAM, a_world, counted_evictions, elastic, kueue_of, phase_of, run
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue
 from tests.support.model.stories import come_to_rest, edit, intend
@@ -34,19 +32,6 @@ def scale(world: World, size: int, *, admit: bool = False) -> None:
     if admit:
         kueue_of(world).admit()
         run(world)
-
-
-def counted_evictions(world: World) -> list[str]:
-    """The reasons that the metric of evictions counts from now on."""
-    found: list[str] = []
-    check = world.check
-
-    def count(world: World, inputs: Inputs, decision: Decision) -> None:
-        check(world, inputs, decision)
-        found.extend(evictions(world.recorded.status, decision.status))
-
-    world.check = count
-    return found
 
 
 def sizes(kueue: ModelKueue) -> dict[int, int]:

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import JobPlan, QueuePlan
+from app.domain.reconcile.values import Decision, Inputs
+from app.domain.status.milestones import evictions
 from app.domain.status.observed import KueueState, ObservedQueue
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue
@@ -40,3 +42,16 @@ def kueue_of(world: World) -> ModelKueue:
 
 def phase_of(world: World) -> str:
     return world.recorded.status.phase.value
+
+
+def counted_evictions(world: World) -> list[str]:
+    """The reasons that the metric of evictions counts from now on."""
+    found: list[str] = []
+    check = world.check
+
+    def count(world: World, inputs: Inputs, decision: Decision) -> None:
+        check(world, inputs, decision)
+        found.extend(evictions(world.recorded.status, decision.status))
+
+    world.check = count
+    return found
