@@ -144,8 +144,10 @@ def _directive(inputs: Inputs, status: JobStatus, permit: Permit) -> Directive:
         return Directive(stop=StopReason.REMOVE, remove_finished=True)
     if status.phase.is_terminal:
         directive = _clean_up(plan.clean_up, status)
-        # A cancel of an ended job stops the replicas that the clean-up policy keeps.
-        return Directive(stop=StopReason.CANCEL) if intent.cancel and directive.stop is None else directive
+        # A cancel of an ended job stops the replicas that the clean-up policy keeps, and so does an eviction.
+        if directive.stop is None and (intent.cancel or permit.evicts is not None):
+            return Directive(stop=StopReason.CANCEL if intent.cancel else StopReason.EVICT)
+        return directive
     if intent.cancel:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
@@ -208,10 +210,10 @@ def _step_all(
 
 def _directive_of(key: Rank, directive: Directive, permit: Permit) -> Directive:
     """Return the directive for a replica of the plan: that of the job, unless its own Workload is not admitted."""
+    if permit.evicts_alone(key) and directive.stop is None:
+        return Directive(stop=StopReason.EVICT)
     if not directive.start:
         return directive
-    if permit.evicts_alone(key):
-        return Directive(stop=StopReason.EVICT)
     # A replica beyond what the job is admitted for does not start. If it runs, its size was reduced meanwhile.
     return directive if permit.covers(key) else replace(directive, start=False)
 

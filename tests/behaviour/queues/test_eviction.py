@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.behaviour.queues.kueue import Queues, is_paused_by_deactivation, until_history
+from tests.behaviour.manifests import job
+from tests.behaviour.queues.kueue import Queues, is_paused_by_deactivation, queued, requesting, until_history
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -33,6 +34,27 @@ async def test_a_preempted_job_stops_waits_and_runs_again(queues: Queues) -> Non
     await jobs.delete("high")
     await queues.until_no_workload()
     await queues.until_unused()
+
+
+async def test_replicas_that_outlive_their_job_leave_when_another_job_needs_their_quota(queues: Queues) -> None:
+    jobs = queues.jobs
+    worker, ps = requesting("exit 0"), requesting(kind="ps")
+    manifest = job("low", worker, ps, successRules=[{"worker": [0]}], cleanUpPolicy="None")
+    low = str((await jobs.submit(queued(manifest, "team")))["uid"])
+    status = await jobs.until("low", "Succeeded")
+    assert status["stillRunning"] == 1
+    # That of the worker is free.
+    await queues.submit("next", "exit 0")
+    await jobs.until("next", "Succeeded")
+
+    high = await queues.submit("high", "exit 0", replicas=2, high=True)
+    await jobs.until("high", "Succeeded")
+    status = await jobs.until_status("low", lambda found: found["stillRunning"] == 0)
+    assert (status["phase"], status["queue"]["eviction"]["preemptedBy"]) == ("Succeeded", high)
+    await queues.until_condition(low, "Finished")
+    for name in ("low", "next", "high"):
+        await jobs.delete(name)
+    await queues.until_nothing_left()
 
 
 async def test_a_deactivated_job_is_paused_until_it_is_resumed(queues: Queues) -> None:

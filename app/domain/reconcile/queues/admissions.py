@@ -141,7 +141,7 @@ def next_workloads(inputs: Inputs, record: Queueing, evicted: Iterable[int], mem
     waits = any(not item.admitted or item.number in evicted for item in further)
     if waits or len(further) >= MOST_FURTHER:
         return record
-    ranks = _find_uncovered(inputs.plan, record, members)
+    ranks = _find_uncovered(inputs, record, members)
     if not ranks:
         return record
     number = 1 + max([0, *queue.workloads, *(item.number for item in further)])
@@ -180,6 +180,16 @@ def is_over(replica: Replica) -> bool:
     return replica.settled and replica.attempt.outcome is not None
 
 
+def keeps_running(replicas: Iterable[Replica]) -> bool:
+    """Return whether a replica of an ended job runs on, because nothing stops it."""
+    return any(not replica.lacks_pod and replica.attempt.stopping is None for replica in replicas)
+
+
+def _is_done(inputs: Inputs, replica: Replica) -> bool:
+    """Return whether no attempt of the replica needs quota any more. An ended job begins none."""
+    return replica.lacks_pod if inputs.recorded.status.phase.is_terminal else is_over(replica)
+
+
 def _without_left(inputs: Inputs, known: RecordedWorkload, members: Members) -> RecordedWorkload:
     """Return the record with the quota of ended and removed replicas reclaimed. It never comes back."""
     sizes = {name: max(task.from_rank, min(task.size, _size(inputs, name))) for name, task in known.tasks.items()}
@@ -190,7 +200,7 @@ def _without_left(inputs: Inputs, known: RecordedWorkload, members: Members) -> 
         if known.is_for(key):
             sizes[key.task] = max(sizes[key.task], key.rank + 1)
     if not known.admitted:
-        waiting = any(known.is_for(key) and not is_over(replica) for key, replica in members.wanted.items())
+        waiting = any(known.is_for(key) and not _is_done(inputs, replica) for key, replica in members.wanted.items())
         ranks = {name: (begin, sizes[name]) for name, (begin, _) in ranks_of(known).items()} if waiting else {}
         return replace(workload_for(inputs.plan, known.number, ranks), evicted=known.evicted)
     if any(task.size != sizes[name] for name, task in known.tasks.items()):
@@ -213,7 +223,7 @@ def _count_reclaimed(inputs: Inputs, known: RecordedWorkload, members: Members) 
     needed.subtract(
         known.tasks[key.task].pod_set
         for key, replica in members.wanted.items()
-        if known.is_for(key) and is_over(replica)
+        if known.is_for(key) and _is_done(inputs, replica)
     )
     return {
         name: count
@@ -222,15 +232,16 @@ def _count_reclaimed(inputs: Inputs, known: RecordedWorkload, members: Members) 
     }
 
 
-def _find_uncovered(plan: JobPlan, record: Queueing, members: Members) -> Ranks:
+def _find_uncovered(inputs: Inputs, record: Queueing, members: Members) -> Ranks:
     """Return the first replicas of each task that no Workload is for, one after the other."""
     ranks: dict[str, tuple[int, int]] = {}
-    for task in plan.tasks:
+    for task in inputs.plan.tasks:
         parts = [known.tasks[task.name] for known in (record.first, *record.further) if task.name in known.tasks]
         first = 0
         for begin, end in sorted([*((part.from_rank, part.size) for part in parts), (task.size, task.size)]):
             last = min(begin, task.size)
-            waiting = [rank for rank in range(first, last) if not is_over(members.wanted[Rank(task.name, rank)])]
+            keys = (Rank(task.name, rank) for rank in range(first, last))
+            waiting = [key.rank for key in keys if not _is_done(inputs, members.wanted[key])]
             if waiting:
                 ranks[task.name] = (waiting[0], last)
                 break

@@ -28,6 +28,7 @@ from app.domain.reconcile.queues.admissions import (
     first_workload,
     is_without_workload,
     judge,
+    keeps_running,
     next_workloads,
     wait_after,
 )
@@ -68,8 +69,10 @@ class Permit:
 def derive_permit(inputs: Inputs) -> Permit:
     """Return what the queue of the job permits, from its record and its Workload."""
     status, known = inputs.recorded.status, inputs.recorded.status.queueing
-    if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
+    if inputs.intent.cancel or inputs.intent.remove:
         return Permit(record=known)
+    if status.phase.is_terminal:
+        return _ended_permit(inputs, known)
     if inputs.plan.paused:
         # The quota is given back with the Workload. The queue of a resumed job is determined again.
         keeps = known is not None and not is_without_workload(inputs.observed.queue)
@@ -80,6 +83,18 @@ def derive_permit(inputs: Inputs) -> Permit:
     if known is None:
         return _first_permit(inputs)
     return _next_permit(inputs, known)
+
+
+def _ended_permit(inputs: Inputs, known: Queueing | None) -> Permit:
+    """Return the permit of an ended job. The replicas that its clean-up policy keeps need their admission."""
+    queue = inputs.observed.queue
+    keeps = keeps_running(inputs.recorded.replicas.values())
+    if known is None or known.admission is None or not keeps or queue.state is not KueueState.LISTED:
+        return Permit(record=known)
+    verdict = judge(known.first, queue.workload, known.name, ended_ranks(inputs))
+    if isinstance(verdict, Evicted):
+        return _evicted_permit(inputs, known, verdict)
+    return replace(_admitted_permit(inputs, known), further_waits=None)
 
 
 def _first_permit(inputs: Inputs) -> Permit:
@@ -219,17 +234,19 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
     record = permit.record
     if record is None or record.admission is None:
         return permit
-    if permit.evicts is not None:
+    if status.phase.is_terminal:
+        # The Workloads of a job that keeps no replica are finished soon.
+        if not inputs.recorded.status.phase.is_terminal or not keeps_running(members.all.values()):
+            return permit
+    elif permit.evicts is not None:
         if not are_gone(inputs, members):
             return permit
         record = record.queue_again(inputs.now)
         if permit.evicts.is_deactivated:
             return Permit(record=_deactivate(record, inputs), paused=True)
         return Permit(record=record, waits=wait_after(permit.evicts))
-    if inputs.plan.paused and not status.phase.is_terminal:
+    elif inputs.plan.paused:
         return replace(permit, record=record.queue_again(inputs.now)) if are_gone(inputs, members) else permit
-    if status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove:
-        return permit
-    if inputs.observed.queue.state is not KueueState.LISTED:
+    if inputs.intent.cancel or inputs.intent.remove or inputs.observed.queue.state is not KueueState.LISTED:
         return permit
     return replace(permit, record=next_workloads(inputs, record, permit.further_evicts, members))

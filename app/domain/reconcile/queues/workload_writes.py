@@ -1,6 +1,6 @@
 """What is written to the Workloads of a job, and to Kueue's gates of its pods. Each action repeats until it is seen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from app.domain.queueing.admission import Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
 from app.domain.queueing.priorities import has_other_priority
@@ -74,7 +74,7 @@ def _workload_actions(
     if removing or (inputs.plan.paused and not status.phase.is_terminal):
         return _removals(workloads) if are_gone(inputs, members) else []
     if status.phase.is_terminal:
-        return _ends(status, workloads) if is_idle(inputs, members) else []
+        return _ends(inputs, status, record, members)
     if inputs.intent.cancel or record is None:
         return []
     known = [first_workload(inputs.plan, record), *record.further]
@@ -100,13 +100,19 @@ def _removals(numbers: Iterable[int]) -> list[Action]:
     return [RemoveWorkload(number=number) for number in sorted(numbers)]
 
 
-def _ends(status: JobStatus, workloads: Mapping[int, ObservedWorkload]) -> list[Action]:
+def _ends(inputs: Inputs, status: JobStatus, record: Queueing | None, members: Members) -> list[Action]:
+    """Return the writes to the Workloads of an ended job. Each is needed while replicas run that it is for."""
     reason = "Succeeded" if status.phase is JobPhase.SUCCEEDED else "Failed"
-    return [
-        FinishWorkload(number=number, reason=reason, message=status.message or status.reason)
-        for number, workload in workloads.items()
-        if workload.held or not workload.finished
-    ]
+    known = {item.number: item for item in (record.first, *record.further)} if record is not None else {}
+    actions: list[Action] = []
+    for number, workload in inputs.observed.queue.workloads.items():
+        item = known.get(number)
+        is_of_all = number == 0 and not is_idle(inputs, members)
+        if is_of_all or (number and item is not None and is_busy(inputs, item, members)):
+            actions += _reclaims(item, workload) if item is not None else []
+        elif workload.held or not workload.finished:
+            actions.append(FinishWorkload(number=number, reason=reason, message=status.message or status.reason))
+    return actions
 
 
 def _changes(
@@ -141,6 +147,10 @@ def _running(members: Members, known: RecordedWorkload, observed: ObservedWorklo
     actions: list[Action] = []
     if not observed.ready and not is_waiting(item for key, item in members.wanted.items() if known.is_for(key)):
         actions.append(MarkPodsReady(number=known.number))
-    if known.reclaimed and dict(known.reclaimed) != dict(observed.reclaimable):
-        actions.append(ReclaimPods(number=known.number, counts=tuple(sorted(known.reclaimed.items()))))
-    return actions
+    return [*actions, *_reclaims(known, observed)]
+
+
+def _reclaims(known: RecordedWorkload, observed: ObservedWorkload) -> list[Action]:
+    if not known.reclaimed or dict(known.reclaimed) == dict(observed.reclaimable):
+        return []
+    return [ReclaimPods(number=known.number, counts=tuple(sorted(known.reclaimed.items())))]

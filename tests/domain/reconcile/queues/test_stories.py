@@ -33,7 +33,7 @@ def random_plan(random: Random) -> JobPlan:
     plan = a_plan(tasks, None, restarting(random.randrange(3)), queue=TEAM)
     if tasks["worker"] >= LEAST and random.random() < 0.5:
         plan = elastic(plan)
-    return replace(plan, clean_up=random.choice([CleanUpPolicy.ALL, CleanUpPolicy.UNFINISHED]))
+    return replace(plan, clean_up=random.choice(list(CleanUpPolicy)))
 
 
 def held_by(world: World) -> int:
