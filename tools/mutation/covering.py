@@ -16,6 +16,7 @@ CONFIGURATION = "[run]\nsource = app/domain\nparallel = true\ndata_file = {data}
 OPTIONS = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures", "--noconftest"),
     *("-p", "tests.support.plugins.properties", "-p", "tests.support.plugins.golden"),
+    *("--assert=plain", "--hypothesis-profile=mutation"),
 )
 NEAREST = 3  # test modules that a mutant meets first: together they kill most mutants
 
