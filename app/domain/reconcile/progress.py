@@ -261,13 +261,11 @@ def _evicting(
 
 
 def is_resuming(inputs: Inputs) -> bool:
-    """Return whether this reconcile turns Paused into Resuming; the next one uses the plan of the resumed job."""
+    """Return whether this reconcile of a job that goes on turns Paused into Resuming.
+
+    The next one uses the plan of the resumed job.
+    """
     status = inputs.recorded.status
-    if inputs.plan.paused or inputs.intent.cancel or inputs.intent.remove or status.phase.is_terminal:
-        return False
-    # A job whose Workload is deactivated is paused without a request for it.
-    if status.queueing is not None and status.queueing.deactivated:
-        return False
     # A pause that is withdrawn before its last pod is gone has stopped pods too, so the job must resume as well.
     return status.phase is JobPhase.PAUSED or status.reason == Reason.PAUSING
 

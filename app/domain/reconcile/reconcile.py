@@ -235,7 +235,8 @@ def _decision(
     history, failure_rows = _history(inputs, status, steps)
     if failure_rows != status.failure_rows:
         status = replace(status, failure_rows=failure_rows)
-    dirty = bool(changed or ended or history or scaled) or status != recorded.status
+    # An attempt that has ended is that of a changed replica.
+    dirty = bool(changed or history or scaled) or status != recorded.status
     actions, cut = _actions(inputs, status, steps, replicas, cause)
     queue = queue_actions(inputs, status, permit, members, removing=is_removing(inputs, status))
     # The Workload names the anchor as its owner.
@@ -265,15 +266,13 @@ def _ended_attempts(
     inputs: Inputs, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> tuple[tuple[Rank, Attempt], ...]:
     """Return the attempts with a new end: current ones, and those that this reconcile has replaced."""
-    ended: list[tuple[Rank, Attempt]] = []
-    for key, replica in replicas.items():
-        before = inputs.recorded.replicas.get(key)
-        former = steps[key].former
-        if former is not None and (before is None or before.attempt != former):
-            ended.append((key, former))
-        if replica.attempt.outcome is not None and (before is None or before.attempt != replica.attempt):
-            ended.append((key, replica.attempt))
-    return tuple(ended)
+    known = {key: replica.attempt for key, replica in inputs.recorded.replicas.items()}
+    return tuple(
+        (key, attempt)
+        for key, replica in replicas.items()
+        for attempt in (steps[key].former, replica.attempt)
+        if attempt is not None and attempt.outcome is not None and attempt != known.get(key)
+    )
 
 
 def _history(inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step]) -> tuple[tuple[HistoryEntry, ...], int]:
@@ -368,7 +367,7 @@ def _needs_another_reconcile(
     inputs: Inputs, status: JobStatus, steps: Mapping[Rank, Step], replicas: Mapping[Rank, Replica]
 ) -> bool:
     """Return whether another reconcile would change more, without any change in the cluster."""
-    if is_resuming(inputs) and not status.phase.is_terminal:
+    if status.resumes != inputs.recorded.status.resumes:
         return True
     # An admission begins or ends: the next reconcile starts the replicas, resumes the job, or waits.
     if status.queueing != inputs.recorded.status.queueing:

@@ -143,16 +143,21 @@ def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     assert nodes_of(task_admissions(four, tasks, [replicas[0]], {}), *replicas) == ["a", "b", "c", "d"]
     three = with_topology(admission, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c"))}))
     assert nodes_of(three, *replicas) == ["a", "b", "c", "a"]
-    again = task_admissions(four, tasks, [replicas[2], replicas[0]], {"worker": 2})
-    assert nodes_of(again, replicas[1], replicas[3]) == ["a", "b"]
+    again = task_admissions(four, tasks, [replicas[3], replicas[0]], {"worker": 2})
+    assert nodes_of(again, replicas[1], replicas[2]) == ["a", "b"]
 
 
 def test_the_places_in_a_further_workload_begin_with_its_first_replica() -> None:
     two = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b"))})
     further = task_admissions(two, in_worker("worker", from_rank=3, size=5), [Rank("worker", 0)], {})
     assert nodes_of(further, Rank("worker", 3), Rank("worker", 4)) == ["a", "b"]
-    one = task_admissions(two, in_worker("worker", from_rank=3, size=5), [Rank("worker", 3)], {"worker": 1})
+    # What has ended of other Workloads has no places in this one.
+    ended = [Rank("worker", 0), Rank("worker", 3), Rank("other", 4)]
+    one = task_admissions(two, in_worker("worker", from_rank=3, size=5), ended, {"worker": 1})
     assert nodes_of(one, Rank("worker", 4)) == ["a"]
+    four = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c", "d"))})
+    both = task_admissions(four, in_worker("worker", "ps", from_rank=3, size=5), [], {})
+    assert nodes_of(both, Rank("worker", 3), Rank("ps", 3)) == ["a", "c"]
 
 
 def test_another_node_in_place_of_a_lost_one_changes_the_admission() -> None:

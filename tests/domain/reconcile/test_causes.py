@@ -135,6 +135,7 @@ def test_the_end_of_a_job_names_its_cause(
     assert (capture.failed_container, capture.lines) == ("main", MAX_LINES)
     assert first.history == ()
     assert first.status.message == "the job ends as Failed when the log of worker[0] has been read"
+    assert not first.again
     second = decide(ONE, captured(next_record(recorded, first), W0, lines=lines), pod, now=9)
     assert (second.status.phase, second.status.reason) == (JobPhase.FAILED, Reason.SUCCESS_IMPOSSIBLE)
     assert second.status.message == IMPOSSIBLE + cause
@@ -163,6 +164,14 @@ def test_a_cause_without_a_pod_ends_the_job_at_once() -> None:
     )
     assert decision.status.first_failure is not None
     assert (decision.status.first_failure.outcome, decision.status.first_failure.at) == (Outcome.DISRUPTED, at(7))
+
+
+def test_a_cause_whose_pod_is_gone_before_its_log_was_read_ends_the_job_at_once() -> None:
+    recorded, gone = a_record(running_status(), a_replica()), frozenset({pod_uid(W0)})
+    waiting = next_record(recorded, decide(ONE, recorded, failed_pod()))
+    lost = decide(ONE, waiting, gone=gone)
+    assert lost.again
+    assert decide(ONE, next_record(waiting, lost), gone=gone).status.phase is JobPhase.FAILED
 
 
 def test_the_earliest_failure_is_the_cause() -> None:
@@ -245,6 +254,8 @@ def test_a_restart_names_its_cause_in_status_and_history() -> None:
     cause = "worker[0] failed in attempt 1 on node n1 (exit code 1, Error): ValueError: bad rate"
     assert decision.status.message == f"1 of 2 replicas are restarting: {cause}"
     assert of_replicas(decision.history) == [(Reason.RESTARTING, f"{cause}; attempt 2 follows")]
+    # The end of the first attempt has been recorded.
+    assert decision.ended == ()
 
 
 def test_the_first_failure_stays_through_restarts_resizes_pauses_and_the_end() -> None:

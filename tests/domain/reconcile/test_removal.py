@@ -1,12 +1,17 @@
 """When the objects of a job are removed: after its time to live, or by a deletion."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from app.domain.queueing.admission import Admitted, ObservedWorkload, Queueing
 from app.domain.reconcile.actions import DeletePod, RemoveObjects
+from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing
+from app.domain.status.observed import AlteredObject, KueueState
 from app.domain.vocabulary import Evidence, JobPhase, Outcome, Reason, ReplicaPhase
+from tests.domain.reconcile.queues.worlds import LISTED
 from tests.support.plans import (
     BOTH,
     REMOVE,
@@ -23,6 +28,7 @@ from tests.support.plans import (
     at,
     decide,
     ended,
+    inputs,
     next_record,
     pod_uid,
     running_status,
@@ -92,6 +98,27 @@ def test_removal_of_a_running_job_cancels_it_first() -> None:
 def test_no_object_is_removed_while_a_pod_may_exist() -> None:
     recorded = a_record(DONE, SUCCEEDED, a_replica(W1, an_attempt(key=W1)))
     assert not actions_of(decide(a_plan(), recorded, intent=REMOVE), RemoveObjects)
+
+
+ALTERED = AlteredObject(api_version="v1", kind="Pod", name="job-worker-1", uid="u", finalizers=(), message="altered")
+FINISHED = ObservedWorkload(uid="w", verdict=Admitted(pod_sets={}), finished=True, held=False)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"pods": (a_pod(W0, ReplicaPhase.SUCCEEDED, held=False),)},
+        {"altered": (ALTERED,)},
+        {"queue": replace(LISTED, workloads={0: FINISHED})},
+        {"queue": replace(LISTED, state=KueueState.UNKNOWN)},
+    ],
+    ids=["a pod", "an altered pod", "a Workload", "an unread Workload"],
+)
+def test_the_anchor_is_removed_after_what_it_owns(left: dict[str, Any]) -> None:
+    plan, recorded = a_plan({"worker": 1}), a_record(replace(DONE, queueing=Queueing(name="team")), SUCCEEDED)
+    found = inputs(plan, recorded, intent=REMOVE, queue=LISTED)
+    assert RemoveObjects() in reconcile(found).actions
+    assert RemoveObjects() not in reconcile(replace(found, observed=replace(found.observed, **left))).actions
 
 
 def test_an_ended_job_is_not_quiet_before_all_evidence_is_stored() -> None:

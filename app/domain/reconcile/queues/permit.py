@@ -75,8 +75,9 @@ def derive_permit(inputs: Inputs) -> Permit:
         return _ended_permit(inputs, known)
     if inputs.plan.paused:
         # The quota is given back with the Workload. The queue of a resumed job is determined again.
-        keeps = known is not None and not is_without_workload(inputs.observed.queue)
-        return Permit(record=replace(known, deactivated=False) if known is not None and keeps else None)
+        if known is None or is_without_workload(inputs.observed.queue):
+            return Permit()
+        return Permit(record=replace(known, deactivated=False))
     if inputs.room_wait is not None:
         # Before the queue, so that a job without room holds no quota.
         return Permit(waits=Unadmitted(code=PendingCode.WAITING_FOR_POD_LIMIT, message=inputs.room_wait.message))

@@ -1,0 +1,47 @@
+"""A job that pauses gives its queue back with its Workload, and a job that ends is not queued."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.queueing.admission import ObservedWorkload, Queueing, Unadmitted
+from app.domain.reconcile.queues.permit import Permit, derive_permit
+from app.domain.status.observed import KueueState, ObservedQueue
+from app.domain.status.records import Intent, JobStatus
+from app.domain.vocabulary import JobPhase, PendingCode
+from tests.domain.reconcile.queues.worlds import LISTED, TEAM
+from tests.support.plans import REMOVE, a_plan, a_record, inputs, running_status
+
+QUEUED = Queueing(name="team")
+LEFT = ObservedWorkload(uid="w", queue="team", verdict=Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message="m"))
+WITH_WORKLOAD = replace(LISTED, workloads={0: LEFT})
+
+
+@pytest.mark.parametrize(
+    ("known", "queue", "expected"),
+    [
+        (None, WITH_WORKLOAD, None),
+        (QUEUED, LISTED, None),
+        (QUEUED, replace(LISTED, state=KueueState.UNKNOWN), QUEUED),
+        (QUEUED, WITH_WORKLOAD, QUEUED),
+        (replace(QUEUED, deactivated=True), WITH_WORKLOAD, QUEUED),
+    ],
+)
+def test_a_paused_job_keeps_its_queue_until_its_workload_is_gone(
+    known: Queueing | None, queue: ObservedQueue, expected: Queueing | None
+) -> None:
+    recorded = a_record(JobStatus(phase=JobPhase.PAUSED, queueing=known))
+    assert derive_permit(inputs(a_plan(queue=TEAM, paused=True), recorded, queue=queue)) == Permit(record=expected)
+
+
+@pytest.mark.parametrize(
+    ("status", "intent"),
+    [
+        (JobStatus(), Intent(generation=1, cancel=True)),
+        (JobStatus(), REMOVE),
+        (running_status(phase=JobPhase.FAILED), Intent(generation=1)),
+    ],
+    ids=["cancelled", "removed", "ended"],
+)
+def test_a_job_that_ends_is_not_queued(status: JobStatus, intent: Intent) -> None:
+    assert derive_permit(inputs(a_plan(queue=TEAM), a_record(status), intent=intent, queue=LISTED)) == Permit()
