@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from app.domain.queueing.admission import Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
+from app.domain.queueing.admission import Admitted, Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
 from app.domain.queueing.priorities import has_other_priority
 from app.domain.reconcile.actions import (
     Action,
@@ -25,6 +25,7 @@ from app.domain.reconcile.queues.admissions import (
     is_idle,
     is_outdated,
     is_without_workload,
+    keeps_running,
     runs,
 )
 from app.domain.reconcile.queues.permit import Permit, is_activated
@@ -104,12 +105,16 @@ def _ends(inputs: Inputs, status: JobStatus, record: Queueing | None, members: M
     """Return the writes to the Workloads of an ended job. Each is needed while replicas run that it is for."""
     reason = "Succeeded" if status.phase is JobPhase.SUCCEEDED else "Failed"
     known = {item.number: item for item in (record.first, *record.further)} if record is not None else {}
+    keeps = keeps_running(members.all.values())
     actions: list[Action] = []
     for number, workload in inputs.observed.queue.workloads.items():
         item = known.get(number)
         is_of_all = number == 0 and not is_idle(inputs, members)
         if is_of_all or (number and item is not None and is_busy(inputs, item, members)):
             actions += _reclaims(item, workload) if item is not None else []
+            # The job may have ended when its last replica started, and Kueue evicts a Workload that is not ready.
+            if keeps and not workload.ready and isinstance(workload.verdict, Admitted):
+                actions.append(MarkPodsReady(number=number))
         elif workload.held or not workload.finished:
             actions.append(FinishWorkload(number=number, reason=reason, message=status.message or status.reason))
     return actions

@@ -14,12 +14,12 @@ from tests.support.model.stories import start
 from tests.support.plans import W0, a_plan, actions_of, an_elastic_plan
 
 PS = Rank("ps", 0)
+OF_FIRST = FinishRule(name="r", outcome=RuleOutcome.SUCCESS, quantifier=Quantifier.ALL, ranks=frozenset({W0}))
 
 
 def an_ended_world(*, size: int = 2, admit: bool = True) -> tuple[World, ModelKueue]:
     """A job that has succeeded with its first worker, while all other replicas run. It was scaled up from two."""
-    rule = FinishRule(name="r", outcome=RuleOutcome.SUCCESS, quantifier=Quantifier.ALL, ranks=frozenset({W0}))
-    world = a_world(elastic(a_plan({"ps": 1, "worker": 2}, [rule], queue=TEAM, clean_up=CleanUpPolicy.NONE)))
+    world = a_world(elastic(a_plan({"ps": 1, "worker": 2}, [OF_FIRST], queue=TEAM, clean_up=CleanUpPolicy.NONE)))
     run(world)
     kueue_of(world).admit()
     run(world)
@@ -56,6 +56,22 @@ def test_quota_of_the_replicas_that_have_ended_is_given_back() -> None:
     assert kueue.workload is not None
     assert (kueue.workload.finished, kueue.workload.held) == (True, False)
     assert world.recorded.status.quiet
+
+
+def test_they_count_as_ready_although_the_job_ended_when_its_last_replica_started() -> None:
+    world = a_world(a_plan({"ps": 1, "worker": 2}, [OF_FIRST], queue=TEAM, clean_up=CleanUpPolicy.NONE))
+    run(world)
+    kueue_of(world).admit()
+    for _ in range(3):
+        world.reconcile()
+    for pod in world.pods.values():
+        for _ in range(3 if pod.key == W0 else 2):
+            world.kubelet(pod)
+    rest(world)
+    assert phase_of(world) == JobPhase.SUCCEEDED
+    workload = kueue_of(world).workload
+    assert workload is not None
+    assert (workload.ready, workload.finished) == (True, False)
 
 
 @pytest.mark.parametrize(
