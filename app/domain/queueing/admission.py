@@ -39,6 +39,7 @@ _CODES: Final = (
     ("resource claims", PendingCode.NO_MATCHING_FLAVOR),
     ("flavor", PendingCode.WAITING_FOR_QUOTA),
     ("admission checks", PendingCode.ADMISSION_CHECKS),
+    ("PodsReady condition", PendingCode.WAITING_FOR_KUEUE),
 )
 # Where the message of a wait goes on with the next pod set that does not fit, and how it names a flavor in which quota
 # for one resource can become free, or never suffices.

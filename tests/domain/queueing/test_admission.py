@@ -231,6 +231,7 @@ EXCEEDED = "insufficient quota for cpu in flavor small, current podset request (
         ),
         ("DynamicResourceAllocation feature does not support use of resource claims", PendingCode.NO_MATCHING_FLAVOR),
         ("The workload has failed admission checks", PendingCode.ADMISSION_CHECKS),
+        ("waiting for all admitted workloads to be in PodsReady condition", PendingCode.WAITING_FOR_KUEUE),
         (
             'resources validation failed: containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits',
             PendingCode.REFUSED,
