@@ -32,6 +32,24 @@ def test_schedulers_place_gangs_by_the_apis_of_a_setting(monkeypatch: pytest.Mon
             Settings()
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("SCHEDULER_NAMES", "volcano:batch, kube-batch=b", "volcano:batch: expected upstream=cluster"),
+        ("SCHEDULER_NAMES", "=batch", "=batch: expected upstream=cluster"),
+        ("PENDING_DEADLINE", "1 day", '"1 day" is no duration; expected a number with s, m, h or d'),
+        ("TRUSTED_PROXIES", "lb", "'lb' does not appear to be an IPv4 or IPv6 network; expected addresses or networks"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8 has host bits set; expected addresses or networks"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_says_what_is_accepted(
+    setting: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"JOBGATE_{setting}", value)
+    with pytest.raises(ValueError, match=message):
+        Settings()
+
+
 def test_by_default_the_autoscaler_is_off_and_its_period_is_30_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -69,7 +87,9 @@ def test_reserved_namespaces_are_served_by_neither_api_nor_controller(monkeypatc
         assert [name for name in ("team", "vault", "jobgate-system", "kube-system") if name in served] == ["team"]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [(None, 86_400.0), ("60", 60.0), ("0", None), ("never", None)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, 86_400.0), ("60", 60.0), ("1.5h", 5400.0), ("0", None), ("never", None)]
+)
 def test_the_default_pending_deadline_is_a_day(
     text: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

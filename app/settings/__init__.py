@@ -3,7 +3,7 @@
 Only `app.running`, the commands and the demo read settings. All other code receives values as arguments.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
@@ -19,10 +19,12 @@ from app.domain.kinds.job_kind import Accelerator, Limits, Site
 from app.domain.plan import GangApi
 from app.domain.reconcile.timing import Timing
 from app.domain.reservations.pod_limits import PodLimits
+from app.domain.retention import parse_duration
 from app.k8s.session.limits import TransportLimits
 from app.loops.controller_settings import AutoscalerSettings, ControllerSettings, SampleSettings
 from app.settings.database import DatabaseUrl
 from app.settings.documents import read_document
+from app.settings.keeping import Duration
 from app.settings.sample_sets import SampleSetSettings
 from app.settings.serving import Names
 
@@ -166,32 +168,24 @@ class Settings(SampleSetSettings):
         int, Field(ge=0, description="replacements of a disrupted replica before it counts as failed")
     ] = 10
     pending_deadline: Annotated[
-        str,
-        Field(
-            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="longest uninterrupted time pending, after which a job fails; 0 or never: no limit",
-        ),
+        Duration,
+        Field(description="longest uninterrupted time pending, after which a job fails; 0 or never: no limit"),
     ] = "86400"
     start_deadline: Annotated[
-        str,
+        Duration,
         Field(
-            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="longest time that a job holds nodes while its other replicas find none; 0 or never: no limit",
+            description="longest time that a job holds nodes while its other replicas find none; 0 or never: no limit"
         ),
     ] = "600"
     ttl_after_finished: Annotated[
-        str,
+        Duration,
         Field(
-            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="time after its end for which the objects of a job stay in the cluster; or never remove them",
+            description="time after its end for which the objects of a job stay in the cluster; or never remove them"
         ),
     ] = "86400"
     node_lost_after: Annotated[
-        str,
-        Field(
-            pattern=r"^(never|[0-9]+(\.[0-9]+)?)$",
-            description="time beyond its grace after which a pod on a lost node is deleted by force; or never",
-        ),
+        Duration,
+        Field(description="time beyond its grace after which a pod on a lost node is deleted by force; or never"),
     ] = "300"
     events_after: Annotated[float, Field(ge=0, description="time pending after which the Events of a pod are read")] = (
         5.0
@@ -211,6 +205,12 @@ class Settings(SampleSetSettings):
     autoscaler_max_load: Annotated[
         float, Field(gt=0, le=1, description="share of the cluster's CPU and memory that pods may request, as upstream")
     ] = 0.97
+
+    @field_validator("scheduler_names")
+    @classmethod
+    def _name_both_schedulers(cls, value: str) -> str:
+        _scheduler_names(value)
+        return value
 
     @field_validator("gang_schedulers")
     @classmethod
@@ -306,10 +306,8 @@ class Settings(SampleSetSettings):
         )
 
     def site(self) -> Site:
-        pairs = (item.split("=", 1) for item in self.scheduler_names.split(",") if "=" in item)
         return Site(
-            # An empty name stands for the default scheduler.
-            schedulers={upstream.strip(): here.strip() or None for upstream, here in pairs},
+            schedulers=_scheduler_names(self.scheduler_names),
             gang_schedulers=_gang_schedulers(self.gang_schedulers),
             server_url=(self.server_url or f"http://{self.host}:{self.port}").rstrip("/"),
             accelerators=_accelerators(self.accelerators_file),
@@ -366,15 +364,32 @@ class Settings(SampleSetSettings):
 
 
 def _seconds(text: str) -> float | None:
-    return None if text == "never" else float(text)
+    duration = parse_duration(text)
+    return None if duration is None else duration.total_seconds()
+
+
+def _read_pairs(text: str, *, expected: str, values: Collection[str] | None = None) -> Mapping[str, str]:
+    """Return the pairs of a text such as `a=x, b=y`.
+
+    Raises:
+        ValueError: a pair has no name, no equals sign, or none of the values that are accepted, if they are given.
+    """
+    pairs = [item.strip() for item in text.split(",") if item.strip()]
+    found = [(pair, *map(str.strip, pair.partition("=")[::2])) for pair in pairs]
+    wrong = [pair for pair, name, value in found if not name or "=" not in pair or (values and value not in values)]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: expected {expected}")
+    return {name: value for _, name, value in found}
+
+
+def _scheduler_names(text: str) -> Mapping[str, str | None]:
+    # An empty name stands for the default scheduler.
+    return {upstream: here or None for upstream, here in _read_pairs(text, expected="upstream=cluster").items()}
 
 
 def _gang_schedulers(text: str) -> Mapping[str, GangApi]:
-    pairs = [tuple(map(str.strip, item.partition("=")[::2])) for item in text.split(",") if item.strip()]
-    wrong = [f"{scheduler}={api}" for scheduler, api in pairs if not scheduler or api not in _GANG_APIS]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)}: expected scheduler=API, with one of the APIs {', '.join(_GANG_APIS)}")
-    return {scheduler: GangApi(api) for scheduler, api in pairs}
+    expected = f"scheduler=API, with one of the APIs {', '.join(_GANG_APIS)}"
+    return {name: GangApi(api) for name, api in _read_pairs(text, expected=expected, values=_GANG_APIS).items()}
 
 
 def _accelerators(path: str | None) -> Mapping[str, Accelerator]:

@@ -30,7 +30,10 @@ def _networks(listed: tuple[str, ...]) -> tuple[Network, ...]:
     Raises:
         ValueError: an entry is neither. The message names it.
     """
-    return tuple(ipaddress.ip_network(each) for each in listed)
+    try:
+        return tuple(ipaddress.ip_network(each) for each in listed)
+    except ValueError as error:
+        raise ValueError(f"{error}; expected addresses or networks, such as 10.0.0.0/8") from None
 
 
 class ServingSettings(KeptLogSettings):
