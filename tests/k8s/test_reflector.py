@@ -313,7 +313,22 @@ async def test_back_off_doubles_to_30_seconds_and_restarts_after_two_minutes_wit
     _, _, reflector, clock = await play([*refused, page(7)], [[130.0, Unreachable("cut")], [2.0]])
     assert clock.slept == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0, 0.8]
     assert reflector.stats.errors == 9
-    assert reflector.stats.last_error == "cut"
+
+
+@pytest.mark.parametrize(
+    ("lists", "watches", "error"),
+    [
+        ([Unreachable("refused")], [], "refused"),
+        ([Unreachable("refused"), page(7)], [], ""),
+        ([page(7)], [[2.0, Unreachable("cut")]], "cut"),
+        ([page(7)], [[2.0, Unreachable("cut")], [2.0]], ""),
+    ],
+)
+async def test_an_error_is_known_until_the_server_answers(
+    lists: list[ListPage[Pod] | Exception], watches: list[Watch], error: str
+) -> None:
+    _, _, reflector, _ = await play(lists, watches)
+    assert reflector.stats.last_error == error
 
 
 async def test_back_off_is_jittered_and_watches_are_of_random_length() -> None:

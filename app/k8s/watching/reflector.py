@@ -149,7 +149,7 @@ class ResourceSource(Generic[T]):
 
 @dataclass(slots=True)
 class ReflectorStats:
-    """Counters since the start, for metrics."""
+    """Counters since the start, for metrics, and the last error, unless the server has answered since."""
 
     relists: int = 0
     events: int = 0
@@ -315,6 +315,7 @@ class Reflector(Generic[T]):
 
     def _heard(self) -> None:
         self.last_contact = self._clock.now()
+        self.stats.last_error = ""
 
     def _heard_so_far(self) -> int:
         return self.stats.events + self.stats.bookmarks

@@ -168,7 +168,7 @@ class Mirror:
 
     @property
     def last_error(self) -> str:
-        """The message of the last error of a list or watch, or an empty string."""
+        """The message of an error of a list or watch after which the server has not answered, or an empty string."""
         return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")
 
     @property

@@ -37,6 +37,7 @@ from app.loops.jobs.kueue_api import KueueApi
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
 RETRY_EVERY = 1.0  # seconds between two reads while they fail
+_OPTIONAL = (CLUSTER_QUEUE, COHORT)  # jobs do not depend on them
 
 T = TypeVar("T", bound=HasMetadata)
 V = TypeVar("V")
@@ -111,27 +112,28 @@ class QueueMirror:
         self._error = "JOBGATE_QUEUES is off" if mode is QueueMode.OFF else ""
         self.known = asyncio.Event()
 
-        def reflector(
-            resource: KubeResource, decoder: Codec[Any], sink: ObjectSink[Any], **where: Any
-        ) -> Reflector[Any]:
-            source: ObjectSource[Any] = _Source(api, resource, decoder, self._deny, **where)
-            return reflect(source, sink)
+        self._reflectors: list[tuple[KubeResource, Reflector[Any]]] = []
+
+        def follow(resource: KubeResource, decoder: Codec[Any], sink: ObjectSink[Any], **where: Any) -> Reflector[Any]:
+            denied = _ignore if resource in _OPTIONAL else self._deny
+            source: ObjectSource[Any] = _Source(api, resource, decoder, denied, **where)
+            self._reflectors.append((resource, reflect(source, sink)))
+            return self._reflectors[-1][1]
 
         self._workload_reflectors: dict[str | None, Reflector[Workload]] = {}
-        of_clusters: ObjectSource[ClusterQueue] = ResourceSource(api, CLUSTER_QUEUE, codec.CLUSTER_QUEUE)
-        self._cluster_queue_reflector = reflect(of_clusters, self._cluster_queues)
-        of_cohorts: ObjectSource[Cohort] = ResourceSource(api, COHORT, codec.COHORT)
-        self._cohort_reflector = reflect(of_cohorts, self._cohorts)
-        self._reflectors = [reflector(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)]
+        follow(CLUSTER_QUEUE, codec.CLUSTER_QUEUE, self._cluster_queues)
+        self._cohort_reflector = follow(COHORT, codec.COHORT, self._cohorts)
+        follow(RESOURCE_FLAVOR, codec.RESOURCE_FLAVOR, self._flavors)
         selector = f"{labels.INSTALLATION}={installation},{labels.JOB_UID}"
         for namespace in namespaces or (None,):
             workloads = _WorkloadStore(_by_job, on_change)
             local_queues: ReflectorStore[LocalQueue] = ReflectorStore(by_name, _ignore)
-            followed = reflector(WORKLOAD, codec.WORKLOAD, workloads, namespace=namespace, label_selector=selector)
             self._workloads[namespace] = workloads
             self._local_queues[namespace] = local_queues
-            self._workload_reflectors[namespace] = followed
-            self._reflectors += [followed, reflector(LOCAL_QUEUE, codec.LOCAL_QUEUE, local_queues, namespace=namespace)]
+            self._workload_reflectors[namespace] = follow(
+                WORKLOAD, codec.WORKLOAD, workloads, namespace=namespace, label_selector=selector
+            )
+            follow(LOCAL_QUEUE, codec.LOCAL_QUEUE, local_queues, namespace=namespace)
 
     async def run(self) -> None:
         """Follow the objects until cancelled, while the cluster serves them."""
@@ -141,23 +143,20 @@ class QueueMirror:
         for _ in rounds():
             await self._until_served()
             async with TaskGroup() as group:
-                tasks = [group.create_task(reflector.run()) for reflector in self._all_reflectors]
+                tasks = [group.create_task(reflector.run()) for _, reflector in self._reflectors]
                 tasks.append(group.create_task(self._report_lists()))
                 await self._until_gone()
                 for task in tasks:
                     task.cancel()
             # Nobody reports the deletion of each object.
-            for reflector in self._all_reflectors:
+            for _, reflector in self._reflectors:
                 reflector.forget()
 
     async def _report_lists(self) -> None:
-        for reflector in self._reflectors:
-            await reflector.synced.wait()
+        for resource, reflector in self._reflectors:
+            if resource not in _OPTIONAL:
+                await reflector.synced.wait()
         self._become(KueueState.LISTED)
-
-    @property
-    def _all_reflectors(self) -> Sequence[Reflector[Any]]:
-        return *self._reflectors, self._cluster_queue_reflector, self._cohort_reflector
 
     async def _until_served(self) -> None:
         for _ in rounds():
@@ -201,24 +200,24 @@ class QueueMirror:
 
     @property
     def message(self) -> str:
-        """Why the state is not LISTED, or what cannot be read in spite of it."""
+        """Why the state is not LISTED, or what cannot be read at present in spite of it."""
         if self._state is not KueueState.LISTED:
             return self._error
-        unread = {"ClusterQueues": self._cluster_queue_reflector}
-        if self._kueue.has_cohorts:
-            unread["Cohorts"] = self._cohort_reflector
-        return "; ".join(
-            f"jobgate cannot read {what}: {reflector.stats.last_error}"
-            for what, reflector in unread.items()
-            if not reflector.synced.is_set()
-        )
+        errors = {
+            resource.kind: reflector.stats.last_error
+            for resource, reflector in self._reflectors
+            if reflector.stats.last_error and (resource is not COHORT or self._kueue.has_cohorts)
+        }
+        return "; ".join(f"jobgate cannot read {kind}s: {error}" for kind, error in errors.items())
 
     @property
     def last_contact(self) -> datetime | None:
         """The oldest time at which one of the copies was last known to be equal to the cluster; None without a list."""
-        optional = self._cluster_queue_reflector, self._cohort_reflector
-        reflectors = [*self._reflectors, *(reflector for reflector in optional if reflector.synced.is_set())]
-        contacts = [reflector.last_contact for reflector in reflectors]
+        contacts = [
+            reflector.last_contact
+            for resource, reflector in self._reflectors
+            if resource not in _OPTIONAL or reflector.synced.is_set()
+        ]
         return None if None in contacts else min(filter(None, contacts))
 
     def local_queues(self) -> Iterator[LocalQueue]:
@@ -319,5 +318,5 @@ def _get_by_name(stores: Mapping[str | None, ReflectorStore[T]], namespace: str,
     return None if store is None else store.get_by_name(namespace, name)
 
 
-def _ignore(_name: str) -> None:
-    """A job reads its LocalQueue when it is reconciled for another reason."""
+def _ignore(_change: str) -> None:
+    """No job is reconciled: it reads its LocalQueue at the next occasion, and does not depend on the others."""

@@ -78,12 +78,17 @@ async def until_gone(harness: Harness, recorder: QueueRecorder, key: QueueKey) -
     await until(is_gone, within=WITHIN)
 
 
-async def until_state(harness: Harness, recorder: QueueRecorder, state: KueueState) -> KueueRecord:
+async def until_state(
+    harness: Harness,
+    recorder: QueueRecorder,
+    state: KueueState,
+    accept: Callable[[KueueRecord], bool] = lambda _: True,
+) -> KueueRecord:
     async def read() -> KueueRecord | None:
         await recorder.record()
         return await queues.read_kueue(harness.db)
 
-    found = await until(read, lambda known: known is not None and known.state is state, within=WITHIN)
+    found = await until(read, lambda known: known.state is state and accept(known), within=WITHIN)
     assert found is not None
     return found
 
@@ -355,6 +360,20 @@ async def test_without_the_right_to_cluster_queues_only_their_quota_is_unknown(h
         await harness.heal()
         row = await until_row(harness, recorder, "team", lambda row: row.status.quotas[0].nominal is not None)
         assert (await until_state(harness, recorder, KueueState.LISTED)).message == ""
+
+
+async def test_a_right_that_is_withdrawn_is_named(harness: Harness) -> None:
+    await harness.inject(verb="watch", resource="localqueues", cutAfter=1, count=1)
+    async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
+        await until_state(harness, recorder, KueueState.LISTED)
+        for verb in ("list", "watch"):
+            await harness.inject(verb=verb, resource="localqueues", status=403)
+        await made.add_flavor("big")
+        await made.add_queue("team", {"big": {"cpu": "1"}})
+        known = await until_state(harness, recorder, KueueState.LISTED, lambda known: bool(known.message))
+        assert known.message.startswith("jobgate cannot read LocalQueues: ")
+        await harness.heal()
+        await until_state(harness, recorder, KueueState.LISTED, lambda known: not known.message)
 
 
 async def test_queues_are_forgotten_when_they_are_off(harness: Harness) -> None:
