@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -20,25 +20,15 @@ Loop = Callable[[], Coroutine[None, None, None]]
 
 
 @dataclass(slots=True)
-class LoopHealth:
-    """`last_error` is empty while the loop runs."""
-
-    restarts: int = 0
-    last_error: str = ""
-
-
-@dataclass(slots=True)
 class Supervisor:
     """Runs all loops by name. Cancel `run` to stop them."""
 
     loops: Mapping[str, Loop]
     clock: Clock
-    health: dict[str, LoopHealth] = field(default_factory=dict)
 
     async def run(self) -> None:
         async with TaskGroup() as group:
             for name, loop in self.loops.items():
-                self.health[name] = LoopHealth()
                 group.create_task(self._keep_running(name, loop), name=name)
 
     async def _keep_running(self, name: str, loop: Loop) -> None:
@@ -51,19 +41,12 @@ class Supervisor:
                 # The loop has a task of its own, so that a loop that ends as cancelled does not end the supervisor.
                 async with TaskGroup() as group:
                     group.create_task(loop())
-                error = "returned, which it never should"
                 log.error("loop.returned", loop=name)
             # CancelledError is no Exception, so the supervisor's own cancellation is not handled here.
-            except* Exception as errors:
-                failure = errors.exceptions[0]
-                error = f"{type(failure).__name__}: {failure}"
+            except* Exception:
                 log.exception("loop.failed", loop=name)
-            health = self.health[name]
-            health.restarts += 1
             restarts.inc()
-            health.last_error = error
             if self.clock.monotonic() - started > HEALTHY_AFTER:
                 failures = 0
             failures += 1
             await asyncio.sleep(BACKOFF.delay(failures))
-            health.last_error = ""

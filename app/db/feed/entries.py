@@ -91,9 +91,7 @@ _EVENT: Final = record_columns(job_events, FeedEvent)
 _READ: Final = f"""
 SELECT f.epoch, f.first, f.last, e.*
 FROM feed AS f LEFT JOIN LATERAL (
-    SELECT {_EVENT} FROM job_events
-    WHERE seq > $1 AND ($3::text[] IS NULL OR namespace = ANY($3)) AND ($4::uuid IS NULL OR job_uid = $4)
-    ORDER BY seq LIMIT $2
+    SELECT {_EVENT} FROM job_events WHERE seq > $1 ORDER BY seq LIMIT $2
 ) AS e ON true
 ORDER BY e.seq
 """  # noqa: S608  constants
@@ -129,21 +127,13 @@ async def bounds(db: Database) -> Bounds:
         return Bounds(**await connection.fetchrow(_BOUNDS))
 
 
-async def read(
-    db: Database,
-    after_seq: int,
-    limit: int,
-    *,
-    namespaces: Sequence[str] | None = None,
-    job_uid: UUID | None = None,
-) -> FeedPage:
-    """Return at most `limit` matching entries after `after_seq`, in order."""
+async def read(db: Database, after_seq: int, limit: int) -> FeedPage:
+    """Return at most `limit` entries after `after_seq`, in order."""
     async with db.read() as connection:
-        rows = await connection.fetch(_READ, after_seq, limit, namespaces, job_uid)
+        rows = await connection.fetch(_READ, after_seq, limit)
     now = Bounds(epoch=rows[0]["epoch"], first=rows[0]["first"], last=rows[0]["last"])
     events = [FeedEvent(**_EVENT.read(row)) for row in rows if row["seq"] is not None]
-    # A full page may be followed by further matches. Otherwise nothing up to the end matches, and the next read starts
-    # there.
+    # A full page may be followed by further entries. Otherwise the next read starts at the end.
     upto = events[-1].seq if len(events) == limit else max(now.last, after_seq)
     return FeedPage(events=events, upto=upto, bounds=now)
 

@@ -6,14 +6,15 @@ notification follows at most once in this time anyway (`app.db.postgres.notifica
 
 import asyncio
 
+from app.base.backoff import ExponentialBackoff
 from app.base.cancellation import rounds
 from app.db.feed import entries
 from app.db.postgres.engine import Database
 from app.db.postgres.errors import DatabaseUnavailable
 from app.db.postgres.notifications import FEED, Notifier
 
-# Another publisher holds the lock for one short transaction.
-_TURN_SECONDS = 0.01
+# In seconds. Another publisher holds the lock for one short transaction, unless its process is frozen.
+_TURNS = ExponentialBackoff(first=0.01, longest=0.25)
 
 
 class Publisher:
@@ -54,11 +55,14 @@ class Publisher:
 
     async def publish_all(self) -> None:
         """Number entries until none is left. Each later commit is followed by its own hint."""
-        while True:
+        in_vain = 0
+        for _ in rounds():
             published = await entries.publish(self._db, self._batch)
             if published is None:
-                await asyncio.sleep(_TURN_SECONDS)
+                in_vain += 1
+                await asyncio.sleep(_TURNS.delay(in_vain))
                 continue
+            in_vain = 0
             if published:
                 self._notifier.hint(FEED)
             if published < self._batch:

@@ -94,7 +94,8 @@ async def test_a_stream_leaves_out_entries_of_the_former_namespace(gateway: Gate
     events: list[FeedEvent] = []
 
     async def both_numbered() -> bool:
-        events[:] = (await entries.read(gateway.db, 0, 100, namespaces=[NAMESPACE])).events
+        page = await entries.read(gateway.db, 0, 100)
+        events[:] = [event for event in page.events if event.namespace == NAMESPACE]
         return {str(event.job_uid) for event in events} == {former, own}
 
     await until(both_numbered, what="the entries of both jobs")
