@@ -33,9 +33,9 @@ class DrainTimes:
 
     @classmethod
     def of(cls, least: float, shutdown: float) -> "DrainTimes":
-        """Return the times for a process that ends `shutdown` seconds after the signal. Without `least`, it drains not.
+        """Return the times for a process that ends `shutdown` seconds after the signal.
 
-        Who sets no time has no load balancer that looks at the process.
+        Without `least` it does not drain: an operator who sets no time has no load balancer that looks at the process.
         """
         return cls(least=least, most=max(least, shutdown - _ENDING) if least else 0.0)
 

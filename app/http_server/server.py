@@ -108,30 +108,6 @@ def uvicorn_config(app: object, *, graceful_seconds: int) -> uvicorn.Config:
 
 async def serve(
     server: Server,
-    stop: asyncio.Event,
-    *,
-    drain: DrainTimes,
-    on_ready: Callable[[], None],
-    on_close: Callable[[], None],
-) -> None:
-    """Serve until `stop` is set, and then until the server has drained.
-
-    `on_close` is called after the acceptor has closed. It must end answers that never end by themselves, as streams do.
-    """
-    async with asyncio.TaskGroup() as group:
-        serving = group.create_task(server.run_until_exit())
-        await server.accepts.wait()
-        on_ready()
-        await _while_serving(serving, stop.wait())
-        await _while_serving(serving, server.drain(drain))
-        server.acceptor.close()
-        await server.acceptor.wait_empty(min(_LAST_REQUESTS, drain.least))
-        on_close()
-        server.should_exit = True
-
-
-async def serve_beside_others(
-    server: Server,
     drain: asyncio.Event,
     stop: asyncio.Event,
     *,
@@ -140,11 +116,12 @@ async def serve_beside_others(
     on_drained: Callable[[], None],
     on_close: Callable[[], None],
 ) -> None:
-    """Serve on a socket on which other processes accept too, until `stop`.
+    """Serve until `stop`. Other processes may accept connections on the same socket.
 
     From `drain` on, each answer closes its connection; `on_drained` is called when the server has drained. On `stop`,
-    other workers take new connections, and this process completes its open ones: within the least time of a drain, or
-    soon if it was drained before. `on_close` is as for `serve`.
+    it accepts no more connections and completes its open ones: within the least time of a drain, or soon if it was
+    drained before. `on_close` is called after the acceptor has closed. It must end answers that never end by
+    themselves, as streams do.
     """
     async with asyncio.TaskGroup() as group:
         serving = group.create_task(server.run_until_exit())

@@ -12,6 +12,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from app.http_server import server as http_server
 from app.http_server import stalls
 from app.http_server.draining import DrainTimes
 from app.http_server.limits import ServerLimits
+from app.http_server.sharing import ConnectionShare
 from app.http_server.sockets import bind, url_of
 from app.k8s.resources import Discovery
 from app.log_store import open_store
@@ -71,11 +73,17 @@ async def serve(settings: Settings, *, on_ready: Callable[[str], None], stop: as
     refuse_open_access_to_others(settings)
     with listening_socket(settings.host, settings.port) as listening, metrics_socket(settings) as for_metrics:
         settings = with_server_url(settings, listening)
-        await run_role(
-            settings,
-            lambda services: _serve_http(listening, for_metrics, settings, services, on_ready, stop),
-            unready=stop,
+        drained = asyncio.Event()
+        front = HttpFront(
+            listening=listening,
+            for_metrics=for_metrics,
+            drain=stop,
+            stop=drained,
+            times=DrainTimes.of(settings.drain_seconds, settings.shutdown_timeout),
+            on_ready=lambda: on_ready(url_of(listening)),
+            on_drained=drained.set,
         )
+        await run_role(settings, lambda services: front.serve(settings, services, HttpMetrics()), unready=stop)
 
 
 async def run_role(
@@ -258,28 +266,38 @@ def refuse_open_access_to_others(settings: Settings) -> None:
         )
 
 
-async def _serve_http(
-    listening: socket.socket,
-    for_metrics: socket.socket | None,
-    settings: Settings,
-    services: Services,
-    on_ready: Callable[[str], None],
-    stop: asyncio.Event,
-) -> None:
-    """Serve until `stop`. The roles controller and logs serve only health and metrics."""
-    metrics = HttpMetrics()
-    app = create_app(services, settings.http(), serves_jobs=settings.role in {"api", "all"}, metrics=metrics)
-    config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
-    limits = http_server.with_descriptors_for(settings.server_limits())
-    async with metrics_served(for_metrics, metrics):
-        with stalls.watch(settings.max_stall):
-            await http_server.serve(
-                http_server.Server(config, listening, limits),
-                stop,
-                drain=DrainTimes.of(settings.drain_seconds, settings.shutdown_timeout),
-                on_ready=lambda: on_ready(url_of(listening)),
-                on_close=services.close,
-            )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpFront:
+    """The HTTP server of one process: its sockets, and what ends it.
+
+    `drain` and `stop` are as for `http_server.serve`. `share` is for a socket on which other processes accept too.
+    """
+
+    listening: socket.socket
+    for_metrics: socket.socket | None
+    drain: asyncio.Event
+    stop: asyncio.Event
+    times: DrainTimes
+    on_ready: Callable[[], None]
+    on_drained: Callable[[], None]
+    share: ConnectionShare | None = None
+
+    async def serve(self, settings: Settings, services: Services, metrics: HttpMetrics) -> None:
+        """Serve the API until `stop`. The roles controller and logs serve only health and metrics."""
+        app = create_app(services, settings.http(), serves_jobs=settings.role in {"api", "all"}, metrics=metrics)
+        config = http_server.uvicorn_config(app, graceful_seconds=GRACEFUL_SHUTDOWN)
+        limits = http_server.with_descriptors_for(settings.server_limits())
+        async with metrics_served(self.for_metrics, metrics):
+            with stalls.watch(settings.max_stall):
+                await http_server.serve(
+                    http_server.Server(config, self.listening, limits, self.share),
+                    self.drain,
+                    self.stop,
+                    times=self.times,
+                    on_ready=self.on_ready,
+                    on_drained=self.on_drained,
+                    on_close=services.close,
+                )
 
 
 @asynccontextmanager

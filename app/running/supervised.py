@@ -8,7 +8,6 @@ from typing import Final
 from app.api.metrics import HttpMetrics
 from app.base.clock import SystemClock
 from app.http_server import server as http_server
-from app.http_server import stalls
 from app.http_server.acceptor import BACKLOG
 from app.http_server.draining import DrainTimes
 from app.http_server.sharing import ConnectionTable
@@ -128,25 +127,20 @@ class _Processes:
         settings = self._settings.model_copy(update={"role": "api"})
         metrics = HttpMetrics(partial(self._metrics.collect, link.name))
 
+        http = bootstrap.HttpFront(
+            listening=self._listening,
+            for_metrics=self._for_metrics,
+            drain=link.drain,
+            stop=link.stop,
+            times=self.drain,
+            on_ready=partial(_report_ready, link),
+            on_drained=link.report_drained,
+            share=self._table.share_of(process),
+        )
+
         async def front(services: Services) -> None:
-            app = create_app(services, settings.http(), metrics=metrics)
-            config = http_server.uvicorn_config(app, graceful_seconds=bootstrap.GRACEFUL_SHUTDOWN)
-            limits = http_server.with_descriptors_for(settings.server_limits())
-            share = self._table.share_of(process)
-            async with (
-                self._metrics.serve(link.name, metrics.exposition),
-                bootstrap.metrics_served(self._for_metrics, metrics),
-            ):
-                with stalls.watch(settings.max_stall):
-                    await http_server.serve_beside_others(
-                        http_server.Server(config, self._listening, limits, share),
-                        link.drain,
-                        link.stop,
-                        times=self.drain,
-                        on_ready=partial(_report_ready, link),
-                        on_drained=link.report_drained,
-                        on_close=services.close,
-                    )
+            async with self._metrics.serve(link.name, metrics.exposition):
+                await http.serve(settings, services, metrics)
 
         await bootstrap.run_role(settings, front, unready=link.drain, controller_beside=self._has_controller)
 

@@ -23,9 +23,18 @@ async def serving(app: App, stop: asyncio.Event) -> AsyncIterator[Address]:
     server = Server(uvicorn_config(app, graceful_seconds=1), listening, ServerLimits())
     ready = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        times = DrainTimes(least=PATIENCE, most=PATIENCE)
-        draining = serve(server, stop, drain=times, on_ready=ready.set, on_close=lambda: None)
-        group.create_task(draining)
+        times, drained = DrainTimes(least=PATIENCE, most=PATIENCE), asyncio.Event()
+        group.create_task(
+            serve(
+                server,
+                stop,
+                drained,
+                times=times,
+                on_ready=ready.set,
+                on_drained=drained.set,
+                on_close=lambda: None,
+            )
+        )
         await ready.wait()
         try:
             yield address
@@ -109,7 +118,16 @@ class Ending:
         self._times = times
 
     async def run(self) -> None:
-        await serve(self.server, self.stop, drain=self._times, on_ready=self.ready.set, on_close=self.closed.set)
+        drained = asyncio.Event()
+        await serve(
+            self.server,
+            self.stop,
+            drained,
+            times=self._times,
+            on_ready=self.ready.set,
+            on_drained=drained.set,
+            on_close=self.closed.set,
+        )
 
 
 async def ask(address: Address, path: str) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from app.http_server.draining import DrainTimes
 from app.http_server.limits import ServerLimits
-from app.http_server.server import Server, serve_beside_others, uvicorn_config
+from app.http_server.server import Server, serve, uvicorn_config
 from app.http_server.sharing import ConnectionTable
 from app.http_server.sockets import bind
 from tests.http_server.test_connections import App, Receive, Scope, Send, answer, echo_path
@@ -46,7 +46,7 @@ class Member:
         self.held = lambda: len(self.server.acceptor._connections)
 
     async def serve(self) -> None:
-        await serve_beside_others(
+        await serve(
             self.server,
             self.drain,
             self.stop,
