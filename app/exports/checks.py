@@ -160,7 +160,10 @@ def _count_replicas(value: Any) -> int:
     for part in values:  # the loop also reads the values that it appends
         if isinstance(part, dict):
             total += sum(
-                number for key, number in part.items() if key.lower() == "replicas" and isinstance(number, int)
+                number
+                for key, number in part.items()
+                # A negative number would hide the replicas of other tasks.
+                if key.lower() == "replicas" and isinstance(number, int) and number > 0
             )
             values += part.values()
         elif isinstance(part, list):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from fastapi import Depends, Header, Path, Query, Request
 from fastapi._compat import ModelField
@@ -79,8 +79,8 @@ IdempotencyKeyHeader = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="A key chosen by the client. For 24 hours, a repeated request with the same key has no further "
-        "effect and gets the first answer again.",
+        description="A key chosen by the client. A repeated request with the same key has no further effect and gets "
+        "the first answer again, as long as the installation keeps keys: 24 hours by default.",
     ),
 ]
 
@@ -156,10 +156,14 @@ def _parameters(route: APIRoute) -> tuple[frozenset[str], frozenset[str]]:
     key = (route.path, route.name)
     if key not in _known:
         fields = list(_query_fields(route.dependant))
-        # A parameter may be repeated if its type is a list, or a list or None.
-        repeatable = frozenset(field.alias for field in fields if "list" in str(field.field_info.annotation))
+        repeatable = frozenset(field.alias for field in fields if _is_list(field.field_info.annotation))
         _known[key] = (frozenset(field.alias for field in fields), repeatable)
     return _known[key]
+
+
+def _is_list(annotation: object) -> bool:
+    """Return whether the type is a list, or a list or None."""
+    return get_origin(annotation) is list or any(get_origin(member) is list for member in get_args(annotation))
 
 
 def _query_fields(dependant: Dependant) -> Iterator[ModelField]:

@@ -83,7 +83,7 @@ def _dimensions(text: str | None) -> tuple[str, ...]:
     if repeated is not None:
         raise _by_error(f"{repeated} is repeated", accepted)
     if len(names) > MOST_DIMENSIONS:
-        raise _by_error(f"these are {len(names)}", accepted)
+        raise _by_error(f"it names {len(names)} dimensions", accepted)
     return names
 
 

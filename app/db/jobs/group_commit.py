@@ -5,10 +5,11 @@ submissions that it is working on.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from app.base.batching import Batcher, WaitingItem
 from app.base.faultpoints import FaultPoint, reach
@@ -34,16 +35,17 @@ _SPAN: Final = "commit"
 _SPAN_JOBS: Final = "jobgate.commit.jobs"
 
 
+# Transactions of jobs that are stored all or none. They are large, and would otherwise take every connection.
+_MOST_TOGETHER: Final = 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Submission:
-    """One job that may share a transaction, or jobs that are stored all or none in a transaction of their own."""
-
-    jobs: Sequence[NewJob]
-    shares: bool
+    job: NewJob
     trace: TraceContext | None = field(default_factory=trace_context.current)
 
 
-_Waiting: TypeAlias = WaitingItem[_Submission, Any]
+_Waiting: TypeAlias = WaitingItem[_Submission, Answer]
 
 
 class GroupCommit:
@@ -52,8 +54,9 @@ class GroupCommit:
     def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS) -> None:
         self._db = db
         self._limits = limits
-        self._submissions = Batcher[_Submission, Any](
-            self._commit_all,
+        self._together = asyncio.Semaphore(_MOST_TOGETHER)
+        self._submissions = Batcher[_Submission, Answer](
+            self._commit,
             max_items=_MAX_JOBS,
             stopped=partial(DatabaseUnavailable, "this process stopped before the job was known to be stored"),
             gather=self._gather,
@@ -66,17 +69,23 @@ class GroupCommit:
             NotStorable: PostgreSQL cannot store the job.
             DatabaseUnavailable: the job may or may not be stored. The client repeats it with the same idempotency key.
         """
-        answer: Answer = await self._submissions.ask(_Submission([job], shares=True))
-        return answer
+        return await self._submissions.ask(_Submission(job))
 
     async def submit_together(self, jobs: Sequence[NewJob]) -> Mapping[int, Answer]:
-        """Store all jobs durably, or none. Return the refusals by position; there are none if all are stored.
+        """Store all jobs durably in a transaction of their own, or none.
+
+        Return the refusals by position; there are none if all are stored. The cancellation of the caller may revoke it.
 
         Raises:
-            as `submit`.
+            NotStorable: PostgreSQL cannot store one of the jobs.
+            DatabaseUnavailable: as for `submit`.
         """
-        refused: Mapping[int, Answer] = await self._submissions.ask(_Submission(jobs, shares=False))
-        return refused
+        async with self._together:
+            with shared_span(_SPAN, [trace_context.current()], {_SPAN_JOBS: len(jobs)}), _transaction(len(jobs)):
+                try:
+                    return await submit_together(self._db, jobs, self._limits)
+                except KeyContended:
+                    return {0: KeyInFlight()}  # the service waits for the end of the other request and tries again
 
     async def run(self) -> None:
         """Commit until cancelled, then refuse the waiting jobs. It may run again after it has ended."""
@@ -91,11 +100,7 @@ class GroupCommit:
         began = since = loop.time()
         known = quiet = 0
         while (
-            len(submissions.waiting) < _MAX_JOBS
-            and quiet < _QUIET_ITERATIONS
-            and loop.time() - began < _GATHER_SECONDS
-            # What is stored all or none has a transaction of its own.
-            and next(iter(submissions.waiting)).shares
+            len(submissions.waiting) < _MAX_JOBS and quiet < _QUIET_ITERATIONS and loop.time() - began < _GATHER_SECONDS
         ):
             if len(submissions.waiting) > known:
                 known, quiet, since = len(submissions.waiting), 0, loop.time()
@@ -104,28 +109,20 @@ class GroupCommit:
             quiet += 1
             await asyncio.sleep(0)
 
-    async def _commit_all(self, batch: Sequence[_Waiting]) -> None:
-        if shared := [waiting for waiting in batch if waiting.item.shares]:
-            with shared_span(_SPAN, [waiting.item.trace for waiting in shared], {_SPAN_JOBS: len(shared)}):
-                await self._commit(shared)
-        for waiting in batch:
-            if not waiting.item.shares:
-                with shared_span(_SPAN, [waiting.item.trace], {_SPAN_JOBS: len(waiting.item.jobs)}):
-                    await self._commit_together(waiting, waiting.item.jobs)
-
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
+        # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
+        metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
+        with shared_span(_SPAN, [waiting.item.trace for waiting in batch], {_SPAN_JOBS: len(batch)}):
+            await self._commit_shared(batch)
+
+    async def _commit_shared(self, batch: Sequence[_Waiting]) -> None:
         """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails.
 
         Jobs that the transaction leaves undecided are stored in transactions of their own, too.
         """
-        reach(FaultPoint.SUBMISSION_ARRIVED)
-        # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
-        metrics.COMMIT_JOBS.observe(len(batch))
-        metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
         try:
-            with metrics.COMMIT_DURATION.time():
-                answers = await submit(self._db, [job for waiting in batch for job in waiting.item.jobs], self._limits)
-            reach(FaultPoint.SUBMISSION_STORED)
+            with _transaction(len(batch)):
+                answers = await submit(self._db, [waiting.item.job for waiting in batch], self._limits)
         except DatabaseUnavailable as error:
             if isinstance(error, DatabaseContended):
                 # Nothing was written. Alone, only the job that is in conflict waits or fails.
@@ -145,31 +142,28 @@ class GroupCommit:
                     waiting.answer(answer)
             await self._commit_each(undecided)
 
-    async def _commit_together(self, waiting: _Waiting, jobs: Sequence[NewJob]) -> None:
-        reach(FaultPoint.SUBMISSION_ARRIVED)
-        metrics.COMMIT_JOBS.observe(len(jobs))
-        try:
-            with metrics.COMMIT_DURATION.time():
-                refused = await submit_together(self._db, jobs, self._limits)
-            reach(FaultPoint.SUBMISSION_STORED)
-            waiting.answer(refused)
-        except KeyContended:
-            waiting.answer({0: KeyInFlight()})  # the service waits for the end of the other request and tries again
-        except Exception as error:  # noqa: BLE001  the error concerns only this caller
-            waiting.refuse(error)
-
     async def _commit_each(self, batch: Sequence[_Waiting]) -> None:
         for waiting in batch:
             try:
-                waiting.answer(await self._submit_until_decided(waiting.item.jobs))
+                waiting.answer(await self._submit_until_decided(waiting.item.job))
             except KeyContended:
                 waiting.answer(KeyInFlight())
             except Exception as error:  # noqa: BLE001  the error concerns only this caller
                 waiting.refuse(error)
 
-    async def _submit_until_decided(self, jobs: Sequence[NewJob]) -> Answer:
+    async def _submit_until_decided(self, job: NewJob) -> Answer:
         for _ in range(MAX_TRIES):
-            (answer,) = await submit(self._db, jobs, self._limits)
+            (answer,) = await submit(self._db, [job], self._limits)
             if not isinstance(answer, Undecided):
                 return answer
         raise DatabaseContended("the names of this job change hands too fast")
+
+
+@contextmanager
+def _transaction(count: int) -> Iterator[None]:
+    """Count and time the transaction of this number of jobs."""
+    reach(FaultPoint.SUBMISSION_ARRIVED)
+    metrics.COMMIT_JOBS.observe(count)
+    with metrics.COMMIT_DURATION.time():
+        yield
+    reach(FaultPoint.SUBMISSION_STORED)

@@ -196,7 +196,7 @@ async def test_csv_is_exact_and_no_formula(gateway: Gateway, monkeypatch: pytest
         ({"by": "team"}, "/query/by", "there is no dimension team"),
         ({"by": "user,user"}, "/query/by", "user is repeated"),
         ({"by": "label:"}, "/query/by", "there is no dimension label:"),
-        ({"by": "namespace,user,queue,kind,day,label:a"}, "/query/by", "these are 6"),
+        ({"by": "namespace,user,queue,kind,day,label:a"}, "/query/by", "it names 6 dimensions"),
         ({"from": "2026-02-01", "to": "2026-01-31"}, "/query/from", "2026-02-01 is after 2026-01-31"),
         ({"from": "2020-01-01", "to": "2026-01-31"}, "/query/from", "these are 2223 days"),
         ({"from": "yesterday"}, "/query/from", "it is not written as a date"),

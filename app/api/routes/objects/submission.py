@@ -18,7 +18,7 @@ from app.api.answers.conditional import whole_tag
 from app.api.answers.errors import problem_of
 from app.api.answers.rendering import list_bytes
 from app.api.answers.responses import JSON, NO_STORE
-from app.api.requests.bodies import Submission, receive_manifests
+from app.api.requests.bodies import ManifestBody, Submission, receive_manifests
 from app.api.requests.dependencies import Caller, CallerDep, caller
 from app.api.requests.parameters import IdempotencyKeyHeader, Namespace
 from app.api.resources.jobs import JOBS_RESOURCE
@@ -202,10 +202,10 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
         begin with `/items/<index>`. A repeated request with the same Idempotency-Key repeats the whole answer.
         """
         caller.require(Verb.SUBMIT, namespace)
-        submitted = await (await receive_manifests(request)).submission()
-        documents = [submitted] if isinstance(submitted, dict) else submitted
+        received = await receive_manifests(request)
         if atomic:
-            return await _submit_atomically(resource, caller, namespace, documents, idempotency_key)
+            return await _submit_atomically(resource, caller, namespace, received, idempotency_key)
+        documents = await _documents(received)
         keys = await _keys_of_items(caller, idempotency_key, documents)
         await caller.require_submit(namespace, [key.place for key in keys if key is not None])
         tasks: list[asyncio.Task[bytes]] = []
@@ -217,11 +217,12 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
 
 
 async def _submit_atomically(
-    resource: Resource, caller: Caller, namespace: str, documents: Sequence[Manifest], idempotency_key: str | None
+    resource: Resource, caller: Caller, namespace: str, received: ManifestBody, idempotency_key: str | None
 ) -> Response:
     """Store all documents or none, and answer with a batch."""
     await caller.require_submit(namespace, key_places(caller, idempotency_key))
     async with caller.turn_to_submit():
+        documents = await _documents(received)
         created = await resource.submitter(caller.services).submit_together(
             documents,
             caller.submit_request(namespace),
@@ -230,6 +231,11 @@ async def _submit_atomically(
             join=lambda views: _items(_stored_item(201, view) for view in views),
         )
     return Response(created.body, media_type=JSON, headers=_headers(created))
+
+
+async def _documents(received: ManifestBody) -> Sequence[Manifest]:
+    submitted = await received.submission()
+    return [submitted] if isinstance(submitted, dict) else submitted
 
 
 async def _keys_of_items(caller: Caller, key: str | None, documents: Sequence[Manifest]) -> list[RequestKey | None]:
