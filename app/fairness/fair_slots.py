@@ -50,10 +50,10 @@ class FairSlots:
             except asyncio.CancelledError:
                 # Its turn may have come at the same time.
                 if not self._waiting.remove(key, own) and not own.cancelled() and own.exception() is None:
-                    self.give_back()
+                    self.release()
                 raise
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Give the slot of a caller that has ended to the next one."""
         while self._waiting:
             following = self._waiting.pop()

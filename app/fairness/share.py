@@ -79,7 +79,7 @@ def next_slice() -> Awaitable[None]:
 
 
 async def begin(scope: MutableMapping[str, Any]) -> None:
-    """Begin a request with its first slice, once its share has left its ASGI scope. `let_go` ends it.
+    """Begin a request with its first slice, once its share has left its ASGI scope. `release` ends it.
 
     The connection keeps the scope, and the share refers to the connection. Other servers than jobgate give no share.
     """
@@ -100,7 +100,7 @@ async def hold(count: int) -> None:
         await share.answer.hold(count)
 
 
-def let_go() -> None:
+def release() -> None:
     """Release the bytes of this request: it begins to wait or to send pieces, or it ends."""
     share = CURRENT.get()
     if share is not None:

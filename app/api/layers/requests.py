@@ -18,7 +18,7 @@ from app.api.layers.answer import OutgoingAnswer
 from app.api.layers.envelope import EnvelopeOfErrors
 from app.api.layers.representation import treat_as_get
 from app.api.metrics import HttpMetrics
-from app.fairness.share import begin, let_go
+from app.fairness.share import begin, release
 from app.http_server.forwarding import TrustedProxies
 from app.telemetry import log_fields, trace_context, tracing
 from app.telemetry.log_fields import RequestFields
@@ -60,7 +60,7 @@ class RequestLayer:
         try:
             await self._serve(scope, receive, send)
         finally:
-            let_go()
+            release()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()

@@ -18,7 +18,7 @@ from app.domain.usage.pages import Cursor, before_all
 from app.domain.usage.prices import Prices
 from app.domain.usage.query import UsageQuery
 from app.domain.usage.report import HELD, ShownUsage
-from app.fairness.share import begin_sending, let_go, next_slice
+from app.fairness.share import begin_sending, next_slice, release
 from app.services.limits.long_requests import EndReason, LongRequestKind
 
 PAGE: Final = 2000
@@ -63,7 +63,7 @@ class UsageCsv(LongResponse):
                 return
             # The next page waits for room, which it must not do while it holds some.
             text = b""
-            let_go()
+            release()
             text, end = await self._read(end, _PATIENCE)
 
     async def _read(self, behind: Cursor, patience: float = 0.0) -> tuple[bytes, Cursor | None]:

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 from app.api.answers.errors import HTTP_CODES, problem
 from app.api.layers.answer import OutgoingAnswer
 from app.api.metrics import HttpMetrics
-from app.fairness.share import begin, let_go
+from app.fairness.share import begin, release
 
 
 class MetricsApp:
@@ -23,7 +23,7 @@ class MetricsApp:
             response = await self._response(scope)
             await response(scope, receive, OutgoingAnswer(receive, send).send)
         finally:
-            let_go()
+            release()
 
     async def _response(self, scope: Scope) -> Response:
         if scope["path"] != "/metrics":

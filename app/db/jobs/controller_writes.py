@@ -216,7 +216,7 @@ async def _store_names(connection: Connection, writes: Sequence[JobWrite], locke
     gone = [w.uid for w in writes if w.decision.status.gone_at is not None and locked[w.uid]["gone_at"] is None]
     if ended:
         await connection.execute(_RELEASE_NAMES, ended)
-        await pod_room.give_back(connection, ended)
+        await pod_room.release(connection, ended)
         await room_waits.forget(connection, ended)
     if gone:
         await connection.execute(_FORGET_NAMES, gone)

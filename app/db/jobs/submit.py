@@ -63,7 +63,7 @@ class Undecided:
     """
 
 
-_GIVE_NAMES_BACK = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
+_RELEASE_NAMES = "DELETE FROM names WHERE job_uid = ANY($1::uuid[])"
 # Only later changes set these columns. A transaction with one job would take a tenth more time with them.
 _LATER: Final = (
     *("generation", "version", "cancel_requested_at", "remove_requested_at", "deleted_at", "imported_at"),
@@ -154,7 +154,7 @@ def _pods_of(jobs: Sequence[NewJob]) -> Mapping[str, int]:
 async def _store_all(jobs: Sequence[NewJob], connection: Connection, room: RoomReader) -> None:
     batch = _Batch(connection, jobs, room)
     await batch.decide()
-    refused = {index: said for index, said in batch.answers.items() if not isinstance(said, Submitted)}
+    refused = {index: answer for index, answer in batch.answers.items() if not isinstance(answer, Submitted)}
     if refused or len(batch.answers) < len(jobs):
         raise _RolledBack(refused)
     await batch.request_removal_of_previous()
@@ -168,7 +168,7 @@ class _Batch:
         self._room = room
         self._jobs = jobs
         self._known: dict[KeyPlace, StoredAnswer] = {}
-        self._blocked_way = False
+        self._needs_removal = False
         self._waits: set[int] = set()
         self.answers: dict[int, Answer] = {}
 
@@ -180,11 +180,11 @@ class _Batch:
             ranges = range_columns(self._ranges(winners))
             for rows in _portions([(self._jobs[index], self._planned_pods(index)) for index in winners]):
                 if await self._connection.fetchval(_JOBS, *Columns.arguments(rows), *ranges):
-                    self._blocked_way = True
+                    self._needs_removal = True
             await room_waits.add(self._connection, [_wait_of(self._jobs[index]) for index in sorted(self._waits)])
         for index in winners:
             self._win(index)
-        await self._name_the_holders(blocked)
+        await self._find_holders(blocked)
         self._answer_known()
 
     def _answer_known(self) -> None:
@@ -220,7 +220,7 @@ class _Batch:
         refused, room = await reserve_with_room(self._connection, wanted, self._room)
         blocked = {index: refused[job.uid] for index, job in jobs.items() if job.uid in refused}
         if blocked:
-            await self._give_back(list(blocked))
+            await self._release(list(blocked))
         return await self._with_room([index for index in indexes if index not in blocked], room), blocked
 
     async def _with_room(self, indexes: Sequence[int], room: PodRoom) -> list[int]:
@@ -237,14 +237,14 @@ class _Batch:
                 refused[index] = over
         if refused:
             self.answers.update(refused)
-            await self._give_back(list(refused))
+            await self._release(list(refused))
         return [index for index in indexes if index not in refused]
 
-    async def _give_back(self, indexes: Sequence[int]) -> None:
+    async def _release(self, indexes: Sequence[int]) -> None:
         """Release the names and keys of jobs that are not stored."""
-        await self._connection.execute(_GIVE_NAMES_BACK, [self._jobs[index].uid for index in indexes])
+        await self._connection.execute(_RELEASE_NAMES, [self._jobs[index].uid for index in indexes])
         keys = [key for index in indexes if (key := self._jobs[index].idempotency)]
-        await idempotency.give_back(self._connection, keys)
+        await idempotency.release(self._connection, keys)
 
     def _planned_pods(self, index: int) -> int:
         return 0 if index in self._waits else self._jobs[index].pods
@@ -256,7 +256,7 @@ class _Batch:
             key = job.idempotency
             self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
 
-    async def _name_the_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
+    async def _find_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
         """Answer blocked jobs with the holder of a name.
 
         A job remains undecided if its name was released meanwhile, or was taken by a refused job of this batch.
@@ -274,7 +274,7 @@ class _Batch:
 
     async def request_removal_of_previous(self) -> None:
         """Request the removal of finished jobs whose objects have names of the new jobs."""
-        if self._blocked_way:
+        if self._needs_removal:
             new = [index for index, answer in self.answers.items() if isinstance(answer, Submitted)]
             await request_removal_of_previous(self._connection, self._ranges(new))
 

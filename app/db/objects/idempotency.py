@@ -132,7 +132,7 @@ async def any_known(db: Database, places: Sequence[KeyPlace]) -> bool:
         return bool(await connection.fetchval(_ANY_KNOWN, *Columns.arguments(places)))
 
 
-async def give_back(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
+async def release(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
     """Release the keys of requests that store nothing."""
     if keys:
         await connection.execute(_GIVE_BACK, *Columns.arguments([key.place for key in keys]))

@@ -171,7 +171,7 @@ class Database:
                 await self._pool.expire_connections()
                 raise
             finally:
-                await self._give_back(connection)
+                await self._release(connection)
 
     async def _acquire(self) -> Connection:
         """Return a connection when one is free. Callers take turns: one with many requests does not delay others."""
@@ -180,7 +180,7 @@ class Database:
             try:
                 return await self._pool.acquire()  # it waits only for a connection that is new or is being returned
             except BaseException:
-                self._slots.give_back()
+                self._slots.release()
                 raise
 
     @asynccontextmanager
@@ -211,14 +211,14 @@ class Database:
         async with self.begin(start) as connection:
             yield connection
 
-    async def _give_back(self, connection: Connection) -> None:
+    async def _release(self, connection: Connection) -> None:
         """Return a connection to the pool. asyncpg terminates it if that takes longer than _RELEASE_SECONDS."""
         try:
             await self._pool.release(connection, timeout=_RELEASE_SECONDS)
         except Exception as error:  # noqa: BLE001  the result of the caller does not depend on it
             log.info("database.connection_dropped", error=repr(error))
         finally:
-            self._slots.give_back()
+            self._slots.release()
 
 
 async def _undo(connection: Connection) -> None:

@@ -183,6 +183,6 @@ async def append(connection: Connection, namespace: str, pods: int) -> None:
         await connection.execute(_APPEND, namespace, pods)
 
 
-async def give_back(connection: Connection, ended: Sequence[UUID]) -> None:
+async def release(connection: Connection, ended: Sequence[UUID]) -> None:
     """Record that these jobs, which have just ended, plan no pods."""
     await connection.execute(_ENDED, ended)

@@ -28,7 +28,7 @@ _PARTS = 1_000_000  # loads are integers of millionths, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Reason:
     """Why a job does not get another replica, or why it loses one."""
 
     verdict: Verdict
@@ -41,25 +41,25 @@ def dry_run(inventory: Inventory, jobs: Sequence[ScalableJob], *, pending: bool,
     If nothing is `pending`, only running jobs are resized. CPU and memory are used up to `max_load` of the total, GPUs
     completely.
     """
-    excused = {job.uid: held for job in jobs if (held := _excuse(job, pending=pending))}
+    excused = {job.uid: reason for job in jobs if (reason := _excuse(job, pending=pending))}
     run = _DryRun(inventory, [job for job in jobs if job.uid not in excused], max_load)
     run.search()
     decisions = [_leave(job, excused[job.uid]) if job.uid in excused else run.decision(job) for job in jobs]
     return DryRunResult(decisions=tuple(decisions), inventory=run.inventory_after())
 
 
-def _excuse(job: ScalableJob, *, pending: bool) -> _Held | None:
+def _excuse(job: ScalableJob, *, pending: bool) -> _Reason | None:
     if job.excuse is not None:
-        return _Held(job.excuse.verdict, job.excuse.message)
+        return _Reason(job.excuse.verdict, job.excuse.message)
     if job.least >= job.most:
-        return _Held(Verdict.FIXED_SIZE, f"its least and its most are both {job.most}")
+        return _Reason(Verdict.FIXED_SIZE, f"its least and its most are both {job.most}")
     if job.phase is not JobPhase.RUNNING and not pending:
-        return _Held(Verdict.NOT_RUNNING, f"the job is {job.phase}, and no job waits for room")
+        return _Reason(Verdict.NOT_RUNNING, f"the job is {job.phase}, and no job waits for room")
     return None
 
 
-def _leave(job: ScalableJob, held: _Held) -> ScalingDecision:
-    return _decision(job, job.size, held.verdict, f"stays at {job.size}: {held.message}")
+def _leave(job: ScalableJob, reason: _Reason) -> ScalingDecision:
+    return _decision(job, job.size, reason.verdict, f"stays at {job.size}: {reason.message}")
 
 
 def _decision(job: ScalableJob, to: int, verdict: Verdict, message: str) -> ScalingDecision:
@@ -91,7 +91,7 @@ class _DryRun:
             cpu=_part(total.cpu, max_load), memory=_part(total.memory, max_load), gpu=total.gpu
         )
         self._planned = {job.uid: job.size for job in jobs}
-        self._shrunk: dict[str, _Held] = {}
+        self._shrunk: dict[str, _Reason] = {}
 
     def search(self) -> None:
         """Step until no step changes a size."""
@@ -103,14 +103,14 @@ class _DryRun:
 
     def decision(self, job: ScalableJob) -> ScalingDecision:
         to = self._planned[job.uid]
-        held, _ = self._step_up(job)
-        assert held is not None, "nothing is decided before the fixed point"
+        reason, _ = self._step_up(job)
+        assert reason is not None, "nothing is decided before the fixed point"
         if to > job.size:
-            return _decision(job, to, Verdict.GROWS, f"grows from {job.size} to {to}; then {held.message}")
+            return _decision(job, to, Verdict.GROWS, f"grows from {job.size} to {to}; then {reason.message}")
         if to < job.size:
             why = self._shrunk[job.uid].message
             return _decision(job, to, Verdict.SHRINKS, f"shrinks from {job.size} to {to}: {why}")
-        return _decision(job, to, held.verdict, f"stays at {to}: {held.message}")
+        return _decision(job, to, reason.verdict, f"stays at {to}: {reason.message}")
 
     def inventory_after(self) -> Inventory:
         return replace(self._inventory, nodes=self._rooms.nodes, requested=self._requested)
@@ -127,10 +127,10 @@ class _DryRun:
         return sorted(self._jobs, key=rank)
 
     def _grow(self, job: ScalableJob) -> bool:
-        held, node = self._step_up(job)
-        if held is not None:
+        reason, node = self._step_up(job)
+        if reason is not None:
             return False
-        assert node is not None, "a job that is not held has a node"
+        assert node is not None, "a job that can grow has a node"
         self._rooms.charge(node, job)
         self._requested += job.need
         self._planned[job.uid] += 1
@@ -138,46 +138,46 @@ class _DryRun:
 
     def _shrink(self, job: ScalableJob) -> bool:
         """Plan one replica less. No node becomes free, since it is not known which node the pod will leave."""
-        held = self._step_down(job)
-        if held is None:
+        reason = self._step_down(job)
+        if reason is None:
             return False
-        self._shrunk.setdefault(job.uid, held)
+        self._shrunk.setdefault(job.uid, reason)
         self._requested -= job.need
         self._planned[job.uid] -= 1
         return True
 
-    def _step_up(self, job: ScalableJob) -> tuple[_Held | None, NodeCapacity | None]:
+    def _step_up(self, job: ScalableJob) -> tuple[_Reason | None, NodeCapacity | None]:
         if self._planned[job.uid] >= job.most:
-            return _Held(Verdict.AT_MAX, f"{job.most} is its most"), None
+            return _Reason(Verdict.AT_MAX, f"{job.most} is its most"), None
         if job.phase in _UNREACHED:
-            return _Held(Verdict.NOT_RUNNING, f"the job is {job.phase}, and has not reached its size"), None
+            return _Reason(Verdict.NOT_RUNNING, f"the job is {job.phase}, and has not reached its size"), None
         after = self._requested + job.need
         # The order of the checks is upstream's: memory, a node that fits, CPU, GPU. The first one that fails is
         # reported.
         if job.need.memory and after.memory > self._limit.memory:
-            return _Held(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
+            return _Reason(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
         node = self._rooms.find(job)
         if node is None:
-            return _Held(Verdict.NO_NODE_FITS, f"no node {_request_of(job)} free"), None
+            return _Reason(Verdict.NO_NODE_FITS, f"no node {_request_of(job)} free"), None
         if job.need.cpu and after.cpu > self._limit.cpu:
-            return _Held(Verdict.CPU_AT_LOAD, f"one more would request {self._cpu(after)}"), None
+            return _Reason(Verdict.CPU_AT_LOAD, f"one more would request {self._cpu(after)}"), None
         if job.need.gpu and after.gpu > self._limit.gpu:
-            return _Held(Verdict.GPU_FULL, f"one more would request {self._gpu(after)}"), None
+            return _Reason(Verdict.GPU_FULL, f"one more would request {self._gpu(after)}"), None
         return None, node
 
-    def _step_down(self, job: ScalableJob) -> _Held | None:
+    def _step_down(self, job: ScalableJob) -> _Reason | None:
         planned = self._planned[job.uid]
         if planned > job.most:
-            return _Held(Verdict.AT_MAX, f"{job.most} is its most")
+            return _Reason(Verdict.AT_MAX, f"{job.most} is its most")
         if planned <= job.least:
             return None
         now, need = self._requested, job.need
         if need.gpu and now.gpu > self._limit.gpu:
-            return _Held(Verdict.GPU_FULL, f"pods request {self._gpu(now)}")
+            return _Reason(Verdict.GPU_FULL, f"pods request {self._gpu(now)}")
         if need.cpu and now.cpu > self._limit.cpu:
-            return _Held(Verdict.CPU_AT_LOAD, f"pods request {self._cpu(now)}")
+            return _Reason(Verdict.CPU_AT_LOAD, f"pods request {self._cpu(now)}")
         if need.memory and now.memory > self._limit.memory:
-            return _Held(Verdict.MEMORY_AT_LOAD, f"pods request {self._memory(now)}")
+            return _Reason(Verdict.MEMORY_AT_LOAD, f"pods request {self._memory(now)}")
         return None
 
     def _cpu(self, wanted: ResourceAmount) -> str:

@@ -72,7 +72,7 @@ class MemoryBudget:
         self._taken[is_large] += amount
         return True
 
-    def give_back(self, amount: int) -> None:
+    def release(self, amount: int) -> None:
         self._taken[self._is_large(amount)] -= amount
         self._changed.set()
 

@@ -344,7 +344,7 @@ class Reconciler:
             performed = Performed.FAILED
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
-            self._budget.give_back(task.memory)
+            self._budget.release(task.memory)
         if performed is Performed.FAILED:
             self._queue.add_rate_limited(task.key)
         else:

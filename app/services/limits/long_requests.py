@@ -21,7 +21,7 @@ from app.base.clock import Clock
 from app.base.instruments import Values, expose
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.errors import DomainError, Forbidden, TooManyRequests, Unauthenticated, Unavailable
-from app.fairness.share import let_go
+from app.fairness.share import release
 from app.services import metrics
 from app.services.access import Access, Principal
 from app.services.limits.long_request_limits import LongRequestLimits
@@ -110,7 +110,7 @@ class LongRequests:
             TooManyRequests: a limit is reached. The block did not start.
         """
         self._require_room(principal, kind)
-        let_go()
+        release()
         request = LongRequest(principal=principal, kind=kind, confirmed_at=self._clock.monotonic(), logs=0)
         # There is no await since the check, so the limits are never exceeded.
         self._count(request, 1)

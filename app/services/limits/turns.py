@@ -73,7 +73,7 @@ class Turns:
         try:
             yield
         finally:
-            self._slots.give_back()
+            self._slots.release()
 
     def _overload_error(self) -> Overloaded:
         self._refused.inc()

@@ -160,15 +160,15 @@ async def test_it_holds_no_more_than_it_sends(gateway: Gateway, monkeypatch: pyt
         held.append(count)
         resize(self, count)
 
-    def let_go() -> None:
+    def release() -> None:
         frame = inspect.currentframe()
         assert frame is not None
         assert frame.f_back is not None
         kept.append(frame.f_back.f_locals["text"])
-        share.let_go()
+        share.release()
 
     monkeypatch.setattr(HeldAnswer, "resize", recorded)
-    monkeypatch.setattr(usage_csv, "let_go", let_go)
+    monkeypatch.setattr(usage_csv, "release", release)
     answer = await gateway.client.get(USAGE, params=CSV)
     header, text = answer.text.split("\r\n", 1)
     assert header

@@ -55,7 +55,7 @@ async def test_small_amounts_wait_until_they_fit() -> None:
         waiting = group.create_task(room.take(1))
         await asyncio.sleep(0)
         assert not waiting.done()
-        room.give_back(2)
+        room.release(2)
         assert await waiting
 
 
@@ -64,7 +64,7 @@ async def test_a_large_amount_that_does_not_fit_is_refused_and_delays_no_small_o
     assert await room.take(20)
     assert not await room.take(3)
     assert await room.take(2)
-    room.give_back(20)
+    room.release(20)
     assert await room.take(3)
 
 
