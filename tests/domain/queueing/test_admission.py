@@ -116,7 +116,7 @@ def test_a_topology_that_contradicts_itself_places_no_pod() -> None:
 )
 def test_a_job_does_not_start_in_part(count: int, reclaimable: int, *, is_whole: bool) -> None:
     admission = {"podSetAssignments": [{"name": "worker", "count": count}]}
-    reclaimed = [{"name": "worker", "count": reclaimable}]
+    reclaimed = [{"name": "worker", "count": reclaimable}] if reclaimable else []
     found = verdict(a_workload(*ADMITTED, status={"admission": admission, "reclaimablePods": reclaimed}))
     assert isinstance(found, Admitted) == is_whole
     if isinstance(found, Unadmitted):

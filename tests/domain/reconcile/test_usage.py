@@ -1,27 +1,31 @@
 """What is counted of a job is what its pods held, whatever happens to them, and each millisecond has one use."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 
 from app.domain.plan import JobPlan, Rank
+from app.domain.queueing.admission import Queueing
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Decision, Inputs
-from app.domain.status.records import Attempt
-from app.domain.usage.holds import JOBS, milliseconds, use_of
+from app.domain.status.records import Attempt, Intent, JobStatus
+from app.domain.usage.holds import JOBS, JobUse, milliseconds, use_of
 from app.domain.usage.sums import DAY, Cell, Rates, sum_rates
-from app.domain.vocabulary import Outcome, ReplicaPhase, Use
+from app.domain.vocabulary import JobPhase, Outcome, ReplicaPhase, Use
+from tests.domain.reconcile.queues.worlds import LISTED
 from tests.domain.reconcile.test_properties import TIMINGS, plans
 from tests.support.model.cluster import World
 from tests.support.model.stories import ANY_OP, Op, come_to_rest, play, start
-from tests.support.plans import a_plan, with_templates
+from tests.support.plans import REMOVE, T0, a_plan, a_record, decide, with_templates
 from tests.support.plugins.properties import examples
 
 GPU = "nvidia.com/gpu"
 SPEC = {"containers": [{"name": "train", "resources": {"requests": {"cpu": "1500m"}, "limits": {GPU: 2}}}]}
 HELD = {"cpu": 1500, GPU: 2, "pods": 1}
+DEACTIVATED = JobStatus(phase=JobPhase.PAUSED, queueing=Queueing(name="team", deactivated=True, deactivated_in=1))
 
 
 @dataclass
@@ -166,3 +170,22 @@ def test_the_status_says_whether_a_job_waits_or_works() -> None:
     assert working.queued_since is None
     assert working.work is not None
     assert working.work.until is None
+
+
+@pytest.mark.parametrize(
+    ("status", "plan", "intent"),
+    [
+        (JobStatus(), a_plan(paused=True), Intent(generation=1)),
+        (JobStatus(), a_plan(), Intent(generation=1, cancel=True)),
+        (JobStatus(), a_plan(), REMOVE),
+        (JobStatus(phase=JobPhase.FAILED), a_plan(), Intent(generation=1)),
+        (DEACTIVATED, a_plan(), Intent(generation=1)),
+    ],
+    ids=["paused", "cancelled", "removed", "ended", "deactivated"],
+)
+def test_a_job_waits_until_it_pauses_or_ends(status: JobStatus, plan: JobPlan, intent: Intent) -> None:
+    since = milliseconds(T0)
+    recorded = a_record(replace(status, usage=JobUse(queued_since=since)))
+    assert decide(a_plan(), now=60).status.usage.queued_since == since
+    use = decide(plan, recorded, intent=intent, now=60, queue=LISTED).status.usage
+    assert (use.queued_since, use.queued) == (None, 60_000)

@@ -17,6 +17,7 @@ from tests.support.plans import actions_of, next_record
 
 def check_reconcile(world: World, inputs: Inputs, decision: Decision) -> None:
     _is_repeatable(inputs, decision)
+    _says_how_fresh_it_is(inputs, decision)
     _sums_up(inputs, decision)
     _freezes_the_end(inputs, decision)
     _keeps_the_first_failure(inputs, decision)
@@ -42,6 +43,10 @@ def _is_repeatable(inputs: Inputs, decision: Decision) -> None:
         assert not decision.ended
         assert not due_now, "nothing changes, and yet another reconcile is due at once"
         assert not decision.again
+
+
+def _says_how_fresh_it_is(inputs: Inputs, decision: Decision) -> None:
+    assert decision.status.observed_at == (inputs.now if decision.dirty else inputs.recorded.status.observed_at)
 
 
 def _sums_up(inputs: Inputs, decision: Decision) -> None:
