@@ -22,15 +22,13 @@ TOKEN_CHECK = 60.0  # seconds between checks of a token; kubelets rotate service
 IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
-async def connect(
-    *, kubeconfig: str | None, context: str | None, limits: TransportLimits | None = None, clock: Clock | None = None
-) -> KubeApi:
+async def connect(*, kubeconfig: str | None, context: str | None, limits: TransportLimits | None = None) -> KubeApi:
     """Return a client of the configured cluster, without sending a request.
 
     Looked for, in this order: `kubeconfig` (or several, joined by the path separator), $KUBECONFIG,
     ~/.kube/config, the service account of a pod.
     """
-    endpoint = await load_endpoint(kubeconfig=kubeconfig, context=context, clock=clock or SystemClock())
+    endpoint = await load_endpoint(kubeconfig=kubeconfig, context=context, clock=SystemClock())
     return KubeApi(endpoint, limits)
 
 
