@@ -35,10 +35,6 @@ _SPAN: Final = "commit"
 _SPAN_JOBS: Final = "jobgate.commit.jobs"
 
 
-# Transactions of jobs that are stored all or none. They are large, and would otherwise take every connection.
-_MOST_TOGETHER: Final = 2
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Submission:
     job: NewJob
@@ -54,7 +50,8 @@ class GroupCommit:
     def __init__(self, db: Database, limits: PodLimits = DEFAULT_LIMITS) -> None:
         self._db = db
         self._limits = limits
-        self._together = asyncio.Semaphore(_MOST_TOGETHER)
+        # One transaction at a time: several would wait for each other's rows, and each holds a connection.
+        self._turn = asyncio.Lock()
         self._submissions = Batcher[_Submission, Answer](
             self._commit,
             max_items=_MAX_JOBS,
@@ -80,7 +77,7 @@ class GroupCommit:
             NotStorable: PostgreSQL cannot store one of the jobs.
             DatabaseUnavailable: as for `submit`.
         """
-        async with self._together:
+        async with self._turn:
             with shared_span(_SPAN, [trace_context.current()], {_SPAN_JOBS: len(jobs)}), _transaction(len(jobs)):
                 try:
                     return await submit_together(self._db, jobs, self._limits)
@@ -110,10 +107,11 @@ class GroupCommit:
             await asyncio.sleep(0)
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
-        metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
-        with shared_span(_SPAN, [waiting.item.trace for waiting in batch], {_SPAN_JOBS: len(batch)}):
-            await self._commit_shared(batch)
+        async with self._turn:
+            # Once for each transaction, not for each submission, which shares the time of the event loop with requests.
+            metrics.COMMIT_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
+            with shared_span(_SPAN, [waiting.item.trace for waiting in batch], {_SPAN_JOBS: len(batch)}):
+                await self._commit_shared(batch)
 
     async def _commit_shared(self, batch: Sequence[_Waiting]) -> None:
         """Store all jobs in one transaction. If that fails, store each in its own, so that only the bad one fails.
