@@ -74,12 +74,12 @@ class Parameter(NamedTuple):
     """A parameter of a resolved route. If a request lacks it, the argument is None.
 
     Args:
-        place: path, query or header.
+        location: path, query or header.
         alias: its name in the request.
         kind: the type that checks its value, and that also documents it.
     """
 
-    place: str
+    location: str
     alias: str
     kind: TypeAdapter[Any]
 
@@ -92,12 +92,12 @@ def arguments_of(request: Request, parameters: Mapping[str, Parameter]) -> dict[
     """
     arguments: dict[str, Any] = {}
     errors: list[Any] = []
-    for name, (place, alias, kind) in parameters.items():
-        value = _GIVEN[place](request).get(alias)
+    for name, (location, alias, kind) in parameters.items():
+        value = _GIVEN[location](request).get(alias)
         try:
             arguments[name] = None if value is None else kind.validate_python(value)
         except ValidationError as error:
-            errors += [{**item, "loc": (place, alias)} for item in error.errors()]
+            errors += [{**item, "loc": (location, alias)} for item in error.errors()]
     if errors:
         raise RequestValidationError(errors)
     return arguments

@@ -82,10 +82,10 @@ _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 log = structlog.get_logger(__name__)
 
 
-def parameter_error(place: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
-    """Return the error for one parameter; `place` is query, header or path."""
-    error = FieldError(pointer=pointer_to("", place, name), code=code, detail=detail, accepted=accepted)
-    return InvalidParameter(f"the {place} parameter {name} is not valid", code=code, errors=[error])
+def parameter_error(location: str, name: str, code: str, detail: str, accepted: str | None = None) -> InvalidParameter:
+    """Return the error for one parameter; `location` is query, header or path."""
+    error = FieldError(pointer=pointer_to("", location, name), code=code, detail=detail, accepted=accepted)
+    return InvalidParameter(f"the {location} parameter {name} is not valid", code=code, errors=[error])
 
 
 def status_of(kind: type[DomainError]) -> HTTPStatus:

@@ -11,7 +11,7 @@ from app.api.requests.parameters import check_namespace, refuse_unknown_query
 from app.api.shared.broadcast import Broadcast
 from app.api.shared.job_views import JobViewCache
 from app.api.shared.polls import SharedPolls
-from app.db.objects.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyId
 from app.domain.access.actors import Actor
 from app.domain.access.namespaces import NamespaceSet
 from app.domain.errors import NotFound, no_such
@@ -69,7 +69,7 @@ class Caller:
             raise NotFound("there is no such namespace")
         require(self.principal, verb, namespace)
 
-    async def require_submit(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
+    async def require_submit(self, namespace: str, keys: Sequence[KeyId] = ()) -> None:
         """Raise an error unless the caller may store new objects of the namespace.
 
         A request that was answered under one of these idempotency keys may be repeated in spite of the cluster.
@@ -81,7 +81,7 @@ class Caller:
         await self.require_dry_run(namespace, keys)
         await self.services.cluster_match.require(keys)
 
-    async def require_dry_run(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
+    async def require_dry_run(self, namespace: str, keys: Sequence[KeyId] = ()) -> None:
         """Raise an error unless the caller may submit objects to the namespace, and the cluster has it.
 
         Raises:

@@ -210,7 +210,7 @@ def require_utc(name: str, timestamp: datetime | None) -> datetime | None:
     return in_utc
 
 
-def check_namespace(namespace: str, place: str = "path") -> None:
-    """Raise InvalidParameter unless a namespace is an RFC 1123 label; `place` is as in `parameter_error`."""
+def check_namespace(namespace: str, location: str = "path") -> None:
+    """Raise InvalidParameter unless a namespace is an RFC 1123 label; `location` is as in `parameter_error`."""
     if wrong := names.dns_label(namespace):
-        raise parameter_error(place, "namespace", "InvalidName", wrong, "an RFC 1123 label")
+        raise parameter_error(location, "namespace", "InvalidName", wrong, "an RFC 1123 label")

@@ -18,7 +18,7 @@ from typing import Any, Final
 from app.db.installation.timekeeping import NOW
 from app.db.jobs.rows import STATUS, JobRow, status_document
 from app.db.objects import idempotency
-from app.db.objects.idempotency import KeyPlace, StoredAnswer
+from app.db.objects.idempotency import KeyId, StoredAnswer
 from app.db.objects.submission import Answer, NameTaken, New, Submitted
 from app.db.postgres import codec
 from app.db.postgres.columns import Columns, columns, record_columns
@@ -167,7 +167,7 @@ class _Batch:
         self._connection = connection
         self._room = room
         self._jobs = jobs
-        self._known: dict[KeyPlace, StoredAnswer] = {}
+        self._known: dict[KeyId, StoredAnswer] = {}
         self._needs_removal = False
         self._waits: set[int] = set()
         self.answers: dict[int, Answer] = {}
@@ -190,19 +190,19 @@ class _Batch:
     def _answer_known(self) -> None:
         """Answer the jobs without an answer whose idempotency keys are known."""
         for index, job in enumerate(self._jobs):
-            known = self._known.get(job.idempotency.place) if job.idempotency else None
+            known = self._known.get(job.idempotency.id) if job.idempotency else None
             if job.idempotency is not None and known is not None and index not in self.answers:
                 self.answers[index] = known.replay_or_conflict(job.idempotency)
 
     async def _claim_keys(self) -> list[int]:
         """Claim the keys. Return the positions of the jobs that have no key or are the first to use theirs."""
         free = [index for index, job in enumerate(self._jobs) if job.idempotency is None]
-        first: dict[KeyPlace, int] = {}
+        first: dict[KeyId, int] = {}
         keys = []
         for index, job in enumerate(self._jobs):
             # The first of several jobs with the same key claims it. The others get its answer.
-            if job.idempotency is not None and job.idempotency.place not in first:
-                first[job.idempotency.place] = index
+            if job.idempotency is not None and job.idempotency.id not in first:
+                first[job.idempotency.id] = index
                 keys.append((job.idempotency, job.uid, job.row.created_at))
         refused = await idempotency.claim(self._connection, keys)
         self._known |= {key: answer for key, answer in refused.items() if answer is not None}
@@ -254,7 +254,7 @@ class _Batch:
         self.answers[index] = Submitted()
         if job.idempotency:
             key = job.idempotency
-            self._known[key.place] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
+            self._known[key.id] = StoredAnswer(fingerprint=key.fingerprint, uid=job.uid, answer=key.answer)
 
     async def _find_holders(self, blocked: Mapping[int, Sequence[NameRange]]) -> None:
         """Answer blocked jobs with the holder of a name.

@@ -24,7 +24,7 @@ class IdempotencyKey:
     answer: bytes
 
     @property
-    def place(self) -> "KeyPlace":
+    def id(self) -> "KeyId":
         return self.scope, self.key
 
 
@@ -46,7 +46,7 @@ class KeyInFlight:
     """Another request with this key is in progress."""
 
 
-KeyPlace: TypeAlias = tuple[str, str]  # scope, key
+KeyId: TypeAlias = tuple[str, str]  # scope, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ SELECT EXISTS (
     SELECT FROM unnest($1::text[], $2::text[]) AS w(scope, key) JOIN idempotency_keys AS k USING (scope, key)
 )
 """
-_GIVE_BACK: Final = (
+_RELEASE: Final = (
     "DELETE FROM idempotency_keys USING unnest($1::text[], $2::text[]) AS w(s, k) WHERE scope = s AND key = k"
 )
 # By the time too, which is that of the object and has an index.
@@ -96,7 +96,7 @@ DELETE FROM idempotency_keys WHERE (scope, key) IN (
 
 async def claim(
     connection: Connection, keys: Sequence[tuple[IdempotencyKey, UUID, datetime]]
-) -> Mapping[KeyPlace, StoredAnswer | None]:
+) -> Mapping[KeyId, StoredAnswer | None]:
     """Reserve the keys, each for the object with this uid and this creation time.
 
     Keys are inserted in sorted order, so that two transactions with the same keys cannot deadlock. Returns the keys
@@ -115,7 +115,7 @@ async def claim(
             raise KeyContended("another request with this idempotency key has not ended") from error
         raise
     taken = {(row["scope"], row["key"]) for row in claimed}
-    refused = [key.place for key, _, _ in keys if key.place not in taken]
+    refused = [key.id for key, _, _ in keys if key.id not in taken]
     if not refused:
         return {}
     found = {
@@ -123,19 +123,19 @@ async def claim(
         # A second statement, whose snapshot contains the keys that the first one has waited for.
         for row in await connection.fetch(_READ, *Columns.arguments(refused))
     }
-    return {place: found.get(place) for place in refused}
+    return {key_id: found.get(key_id) for key_id in refused}
 
 
-async def any_known(db: Database, places: Sequence[KeyPlace]) -> bool:
+async def any_known(db: Database, ids: Sequence[KeyId]) -> bool:
     """Return whether a request with one of these keys has a stored answer."""
     async with db.read() as connection:
-        return bool(await connection.fetchval(_ANY_KNOWN, *Columns.arguments(places)))
+        return bool(await connection.fetchval(_ANY_KNOWN, *Columns.arguments(ids)))
 
 
 async def release(connection: Connection, keys: Sequence[IdempotencyKey]) -> None:
     """Release the keys of requests that store nothing."""
     if keys:
-        await connection.execute(_GIVE_BACK, *Columns.arguments([key.place for key in keys]))
+        await connection.execute(_RELEASE, *Columns.arguments([key.id for key in keys]))
 
 
 async def forget_objects(connection: Connection, uids: Sequence[UUID], created_at: Sequence[datetime]) -> None:

@@ -113,8 +113,8 @@ async def _insert_all(connection: Connection, news: Sequence[New[SampleRow]]) ->
     first = news[0]
     if (key := first.idempotency) is not None:
         known = await idempotency.claim(connection, [(key, first.uid, first.row.created_at)])
-        if key.place in known:
-            answer = known[key.place]
+        if key.id in known:
+            answer = known[key.id]
             raise _RolledBack({0: KeyInFlight() if answer is None else answer.replay_or_conflict(key)})
     refused: dict[int, Answer] = {}
     for index in sorted(range(len(news)), key=lambda index: news[index].row.name):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.db.objects import idempotency
-from app.db.objects.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyId
 from app.db.postgres.engine import Database
 from app.domain.errors import Unavailable
 from app.services.reading.freshness import FreshnessReader
@@ -28,7 +28,7 @@ class ClusterMatch:
         self._db = db
         self._freshness = freshness
 
-    async def require(self, keys: Sequence[KeyPlace]) -> None:
+    async def require(self, keys: Sequence[KeyId]) -> None:
         """Raise ClusterMismatch, unless a request with one of these idempotency keys has a stored answer."""
         beat = await self._freshness.heartbeat()
         if beat is None or beat.state != _WRONG or (keys and await idempotency.any_known(self._db, keys)):

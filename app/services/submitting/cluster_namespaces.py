@@ -9,7 +9,7 @@ from app.base.caches import BoundedCache
 from app.base.clock import Clock
 from app.db import cluster_namespaces
 from app.db.objects import idempotency
-from app.db.objects.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyId
 from app.db.postgres.engine import Database
 from app.domain.errors import NotFound
 from app.services.reading.freshness import FreshnessReader
@@ -37,7 +37,7 @@ class NamespaceCheck:
         # Until when a namespace is accepted without a read.
         self._accepted: BoundedCache[str, float] = BoundedCache(_MAX_CACHED)
 
-    async def require(self, namespace: str, keys: Sequence[KeyPlace] = ()) -> None:
+    async def require(self, namespace: str, keys: Sequence[KeyId] = ()) -> None:
         """Require that the namespace exists, or that a request with one of these idempotency keys has a stored answer.
 
         Such a request is a repetition. It gets its stored answer although the namespace has been deleted.

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from app.base.clock import Clock
-from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyInFlight, KeyPlace, Replayed
+from app.db.objects.idempotency import IdempotencyKey, KeyConflict, KeyId, KeyInFlight, Replayed
 from app.db.objects.submission import Answer
 from app.domain.errors import Conflict, FieldError, InvalidManifest
 
@@ -32,7 +32,7 @@ class RequestKey:
     fingerprint: str
 
     @property
-    def place(self) -> KeyPlace:
+    def id(self) -> KeyId:
         return self.scope, self.key
 
     def with_answer(self, answer: bytes) -> IdempotencyKey:

@@ -12,7 +12,7 @@ from app.api.requests.parameters import IdempotencyKeyHeader, Name, Namespace
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.routers import new_router
 from app.api.routes.objects.edits import EditCall, EditDep, changed_response, changed_responses
-from app.api.routes.objects.submission import created_response, key_places, request_key
+from app.api.routes.objects.submission import created_response, key_ids, request_key
 from app.api.views.objects import JobView
 from app.domain.kinds.spec.model import SpecModel
 from app.services.editing.scaling import SizesWanted
@@ -126,7 +126,7 @@ async def retry_job(
     idempotency_key: IdempotencyKeyHeader = None,
 ) -> Response:
     """Submit the manifest of an ended job again as a new job, whose `retryOf` is the uid of the ended job."""
-    await caller.require_submit(namespace, key_places(caller, idempotency_key))
+    await caller.require_submit(namespace, key_ids(caller, idempotency_key))
     options = await read_options(request, RetryOptions)
     # The fingerprint covers what the client sends. The manifest comes from the job.
     key = await request_key(caller, idempotency_key, {"name": options.name})

@@ -26,7 +26,7 @@ from app.api.resources.resource import DryRunChecks, Resource
 from app.api.routers import Parameter, add_resolved_route, arguments_of, new_router
 from app.base.cancellation import TaskGroup
 from app.base.offload import offload_if_large
-from app.db.objects.idempotency import KeyPlace
+from app.db.objects.idempotency import KeyId
 from app.domain.cluster_check import ClusterCheck
 from app.domain.errors import DomainError
 from app.domain.plan import Manifest
@@ -135,7 +135,7 @@ async def _answer_dry_run(
 
 async def submit(resource: Resource, caller: Caller, namespace: str, idempotency_key: str | None) -> Response:
     """Store the objects of the request and answer once they are durable."""
-    await caller.require_submit(namespace, key_places(caller, idempotency_key))
+    await caller.require_submit(namespace, key_ids(caller, idempotency_key))
     received = await receive_manifests(caller.request)
     async with caller.turn_to_submit():
         return await _store(resource, caller, namespace, await received.submission(), idempotency_key)
@@ -207,7 +207,7 @@ def _add_batch(router: APIRouter, resource: Resource) -> None:
             return await _submit_atomically(resource, caller, namespace, received, idempotency_key)
         documents = await _documents(received)
         keys = await _keys_of_items(caller, idempotency_key, documents)
-        await caller.require_submit(namespace, [key.place for key in keys if key is not None])
+        await caller.require_submit(namespace, [key.id for key in keys if key is not None])
         tasks: list[asyncio.Task[bytes]] = []
         async with TaskGroup() as group:  # concurrent submissions share one commit
             for key, document in zip(keys, documents, strict=True):
@@ -220,7 +220,7 @@ async def _submit_atomically(
     resource: Resource, caller: Caller, namespace: str, received: ManifestBody, idempotency_key: str | None
 ) -> Response:
     """Store all documents or none, and answer with a batch."""
-    await caller.require_submit(namespace, key_places(caller, idempotency_key))
+    await caller.require_submit(namespace, key_ids(caller, idempotency_key))
     async with caller.turn_to_submit():
         documents = await _documents(received)
         created = await resource.submitter(caller.services).submit_together(
@@ -254,7 +254,7 @@ async def _one_of_batch(
     submitter = resource.submitter(caller.services)
     try:
         # If the namespace is missing, a batch is accepted because of one stored answer. The other items have none.
-        await caller.require_submit(namespace, [] if key is None else [key.place])
+        await caller.require_submit(namespace, [] if key is None else [key.id])
         async with caller.turn_to_submit():
             created = await submitter.submit(
                 document,
@@ -286,7 +286,7 @@ async def request_key(caller: Caller, key: str | None, body: object) -> RequestK
     return RequestKey(scope=_scope(caller), key=key, fingerprint=digest)
 
 
-def key_places(caller: Caller, key: str | None) -> list[KeyPlace]:
+def key_ids(caller: Caller, key: str | None) -> list[KeyId]:
     """Return where the answer to a request with this Idempotency-Key is stored; nowhere without a key."""
     return [] if key is None else [(_scope(caller), key)]
 
