@@ -62,7 +62,7 @@ def next_status(
 ) -> JobStatus:
     replicas = members.wanted
     # Replicas that wait for their admission, or for another start, are counted as those that will be created.
-    waits = permit.waits is not None or status.partial_start.again_at is not None
+    waits = permit.wait is not None or status.partial_start.again_at is not None
     counts = aggregate(replicas.values(), restarting=directive.start or waits)
     # Nothing is restarted or replaced in a job that ends, so what its pods do now must not change its counters.
     counted = not (status.phase.is_terminal or inputs.intent.cancel or inputs.intent.remove)
@@ -176,8 +176,8 @@ def _live_status(
     if permit.paused:
         why = permit.record.evicted_because if permit.record is not None else ""
         return replace(_pausing(status, members.all, pods), reason=Reason.DEACTIVATED, message=one_line(why))
-    if permit.evicts is not None:
-        return _evicting(status, permit.evicts, members.all, pods)
+    if permit.eviction is not None:
+        return _evicting(status, permit.eviction, members.all, pods)
     if is_resuming(inputs):
         return replace(
             status,
@@ -190,8 +190,8 @@ def _live_status(
     if status.partial_start.again_at is not None:
         return _withdrawn_status(inputs, status, status.partial_start.again_at)
     queued = _wait_for_names(status, inputs.observed, replicas)
-    if queued is None and permit.waits is not None:
-        return queued_status(inputs, status, permit.waits, replicas)
+    if queued is None and permit.wait is not None:
+        return queued_status(inputs, status, permit.wait, replicas)
     return _started_status(inputs, status, counts, permit, members, pods, changes, queued)
 
 
@@ -251,11 +251,11 @@ def _withdrawn_status(inputs: Inputs, status: JobStatus, again_at: datetime) -> 
 
 
 def _evicting(
-    status: JobStatus, evicts: Evicted, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]
+    status: JobStatus, eviction: Evicted, replicas: Mapping[Rank, Replica], pods: Mapping[Rank, list[ObservedPod]]
 ) -> JobStatus:
     """Return the status of a job whose pods are stopped because its queue requires their quota."""
     going = [key for key, replica in replicas.items() if _may_have_pod(replica, pods)]
-    message = f"{evicts.reason}: {evicts.message}; {still_terminating(going, pods)}"
+    message = f"{eviction.reason}: {eviction.message}; {still_terminating(going, pods)}"
     quiet = replace(status, pending_reasons=(), pending_since=None, active_since=None, crashed=())
     return replace(quiet, reason=Reason.EVICTING, message=one_line(message))
 

@@ -145,18 +145,18 @@ def _directive(inputs: Inputs, status: JobStatus, permit: Permit) -> Directive:
     if status.phase.is_terminal:
         directive = _clean_up(plan.clean_up, status)
         # A cancel of an ended job stops the replicas that the clean-up policy keeps, and so does an eviction.
-        if directive.stop is None and (intent.cancel or permit.evicts is not None):
+        if directive.stop is None and (intent.cancel or permit.eviction is not None):
             return Directive(stop=StopReason.CANCEL if intent.cancel else StopReason.EVICT)
         return directive
     if intent.cancel:
         return Directive(stop=StopReason.CANCEL)
     if plan.paused:
         return Directive(stop=StopReason.PAUSE, remove_finished=True)
-    if permit.evicts is not None:
+    if permit.eviction is not None:
         return Directive(stop=StopReason.EVICT, remove_finished=True)
     # The inputs have the plan of the paused job. Only the next reconcile has that of the resumed job, so no pod is
     # created yet.
-    if is_resuming(inputs) or permit.waits is not None or permit.paused:
+    if is_resuming(inputs) or permit.wait is not None or permit.paused:
         return Directive()
     if status.partial_start.again_at is not None:
         return Directive(stop=StopReason.START_DEADLINE)

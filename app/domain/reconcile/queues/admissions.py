@@ -47,7 +47,7 @@ _CODES_AFTER: Final = {
 }
 
 Ranks = Mapping[str, tuple[int, int]]
-"""The ranks of tasks: from the first number up to the second one, which is not among them."""
+"""The ranks of tasks, as half-open ranges."""
 
 
 def creating(queue: str) -> Unadmitted:

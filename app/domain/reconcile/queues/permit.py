@@ -43,18 +43,18 @@ from app.domain.vocabulary import JobPhase, PendingCode
 class Permit:
     """What the queue of a job permits in one reconcile.
 
-    `record` is what is stored of the queue; None for a job without one. `waits` keeps replicas from starting, `evicts`
+    `record` is what is stored of the queue; None for a job without one. `wait` keeps replicas from starting, `eviction`
     stops them. `paused` says that the job is paused because its Workload is deactivated, or was until now.
-    `further_waits` says why replicas of an admitted job wait that no admission covers. `further_evicts` are the evicted
-    ones of its further Workloads, by their numbers.
+    `further_wait` says why replicas of an admitted job wait that no admission covers. `further_evictions` are those of
+    its further Workloads, by their numbers.
     """
 
     record: Queueing | None = None
-    waits: Unadmitted | None = None
-    evicts: Evicted | None = None
+    wait: Unadmitted | None = None
+    eviction: Evicted | None = None
     paused: bool = False
-    further_waits: Unadmitted | None = None
-    further_evicts: Mapping[int, Evicted] = field(default_factory=dict)
+    further_wait: Unadmitted | None = None
+    further_evictions: Mapping[int, Evicted] = field(default_factory=dict)
 
     def covers(self, key: Rank) -> bool:
         """Return whether the replica may run: an admission covers certain replicas."""
@@ -62,8 +62,8 @@ class Permit:
 
     def evicts_alone(self, key: Rank) -> bool:
         """Return whether the replica is stopped because the quota of a further Workload is required."""
-        known = self.record.further if self.record is not None and self.further_evicts else ()
-        return any(item.number in self.further_evicts and item.is_for(key) for item in known)
+        known = self.record.further if self.record is not None and self.further_evictions else ()
+        return any(item.number in self.further_evictions and item.is_for(key) for item in known)
 
 
 def derive_permit(inputs: Inputs) -> Permit:
@@ -80,7 +80,7 @@ def derive_permit(inputs: Inputs) -> Permit:
         return Permit(record=replace(known, deactivated=False))
     if inputs.room_wait is not None:
         # Before the queue, so that a job without room holds no quota.
-        return Permit(waits=Unadmitted(code=PendingCode.WAITING_FOR_POD_LIMIT, message=inputs.room_wait.message))
+        return Permit(wait=Unadmitted(code=PendingCode.WAITING_FOR_POD_LIMIT, message=inputs.room_wait.message))
     if known is None:
         return _first_permit(inputs)
     return _next_permit(inputs, known)
@@ -95,7 +95,7 @@ def _ended_permit(inputs: Inputs, known: Queueing | None) -> Permit:
     verdict = judge(known.first, queue.workload, known.name, ended_ranks(inputs))
     if isinstance(verdict, Evicted):
         return _evicted_permit(inputs, known, verdict)
-    return replace(_admitted_permit(inputs, known), further_waits=None)
+    return replace(_admitted_permit(inputs, known), further_wait=None)
 
 
 def _first_permit(inputs: Inputs) -> Permit:
@@ -128,7 +128,7 @@ def _is_unstarted(inputs: Inputs) -> bool:
 
 
 def _without_kueue(message: str) -> Permit:
-    return Permit(waits=Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message.rstrip(": ")))
+    return Permit(wait=Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message.rstrip(": ")))
 
 
 def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
@@ -136,7 +136,7 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
     if queue.state is not KueueState.LISTED:
         unread = _without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}")
         if known.admission is not None or known.deactivated:
-            return Permit(record=known, paused=known.deactivated, further_waits=unread.waits)
+            return Permit(record=known, paused=known.deactivated, further_wait=unread.wait)
         return replace(unread, record=known)
     known = _in_requested_queue(inputs, known)
     first = first_workload(inputs.plan, known)
@@ -145,14 +145,14 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
         if known.deactivated and not is_activated(inputs, known):
             # Another Workload would be active.
             return Permit(record=known, paused=True)
-        return Permit(record=replace(known, deactivated=False), waits=creating(known.name))
+        return Permit(record=replace(known, deactivated=False), wait=creating(known.name))
     if known.deactivated:
         return _deactivated_permit(inputs, known, verdict)
     match verdict:
         case Evicted():
             return _evicted_permit(inputs, known, verdict)
         case Unadmitted() if known.admission is None:
-            return Permit(record=known, waits=verdict)
+            return Permit(record=known, wait=verdict)
         case Admitted() if queue.workload is not None:
             admitted = admit(inputs, first, verdict, queue.workload)
             since = known.admitted_at if known.admission is not None else inputs.now
@@ -181,8 +181,8 @@ def _deactivated_permit(inputs: Inputs, known: Queueing, verdict: Verdict) -> Pe
 
 def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
     """Return the permit of an admitted job, with what Kueue has decided about its further Workloads."""
-    waits: Unadmitted | None = None
-    evicts: dict[int, Evicted] = {}
+    wait: Unadmitted | None = None
+    evictions: dict[int, Evicted] = {}
     further = {item.number: item for item in known.further}
     ended = ended_ranks(inputs)
     for number, item in further.items():
@@ -190,27 +190,27 @@ def _admitted_permit(inputs: Inputs, known: Queueing) -> Permit:
         verdict = judge(item, observed, known.name, ended)
         match verdict:
             case Evicted() if item.admitted:
-                evicts[number] = verdict
+                evictions[number] = verdict
                 # jobgate itself removes one without replicas.
                 further[number] = replace(item, evicted="" if item.is_empty else item.evicted or verdict.reason)
             case Admitted() if observed is not None:
                 further[number] = admit(inputs, item, verdict, observed)
             case Evicted() | Unadmitted() if not (item.admitted or item.is_empty):
-                waits = waits or (wait_after(verdict) if isinstance(verdict, Evicted) else verdict)
-    if waits is None and len(further) >= MOST_FURTHER:
+                wait = wait or (wait_after(verdict) if isinstance(verdict, Evicted) else verdict)
+    if wait is None and len(further) >= MOST_FURTHER:
         message = f"scale-ups have added {MOST_FURTHER} Workloads to this admission of the job, and may add no more"
-        waits = Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
+        wait = Unadmitted(code=PendingCode.WAITING_FOR_KUEUE, message=message)
     record = replace(known, further=tuple(further.values())) if further else known
-    return Permit(record=record, further_waits=waits, further_evicts=evicts)
+    return Permit(record=record, further_wait=wait, further_evictions=evictions)
 
 
 def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit:
     record = _with_eviction(inputs, known, verdict)
     if known.admission is not None:
-        return Permit(record=record, evicts=verdict)
+        return Permit(record=record, eviction=verdict)
     if verdict.is_deactivated:
         return Permit(record=_deactivate(record, inputs), paused=True)
-    return Permit(record=record, waits=wait_after(verdict))
+    return Permit(record=record, wait=wait_after(verdict))
 
 
 def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queueing:
@@ -239,15 +239,15 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
         # The Workloads of a job that keeps no replica are finished soon.
         if not inputs.recorded.status.phase.is_terminal or not keeps_running(members.all.values()):
             return permit
-    elif permit.evicts is not None:
+    elif permit.eviction is not None:
         if not are_gone(inputs, members):
             return permit
         record = record.queue_again(inputs.now)
-        if permit.evicts.is_deactivated:
+        if permit.eviction.is_deactivated:
             return Permit(record=_deactivate(record, inputs), paused=True)
-        return Permit(record=record, waits=wait_after(permit.evicts))
+        return Permit(record=record, wait=wait_after(permit.eviction))
     elif inputs.plan.paused:
         return replace(permit, record=record.queue_again(inputs.now)) if are_gone(inputs, members) else permit
     if inputs.intent.cancel or inputs.intent.remove or inputs.observed.queue.state is not KueueState.LISTED:
         return permit
-    return replace(permit, record=next_workloads(inputs, record, permit.further_evicts, members))
+    return replace(permit, record=next_workloads(inputs, record, permit.further_evictions, members))

@@ -17,9 +17,9 @@ from app.domain.status.rollup import SHOWN_REPLICAS, Situation, refusal_reason
 from app.domain.vocabulary import JobPhase, Reason
 
 
-def queued_status(inputs: Inputs, status: JobStatus, waits: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
+def queued_status(inputs: Inputs, status: JobStatus, wait: Unadmitted, replicas: Mapping[Rank, Replica]) -> JobStatus:
     """Return the status of a job that waits in its queue. Neither deadline counts this wait."""
-    code, message = str(waits.code), waits.message
+    code, message = str(wait.code), wait.message
     # The cluster refuses the Workload, or an object that it needs. Without Kueue, no Workload is tried again.
     refusal, queue = inputs.observed.job_refusal, inputs.observed.queue
     if refusal is not None and queue.state is not KueueState.ABSENT and _is_unwritten(inputs, queue.workload):
@@ -81,7 +81,7 @@ def scaling_situation(
 
     `found` is the situation of all others. A job in which they run is Scaling.
     """
-    evicted = next(iter(permit.further_evicts.values()), None)
+    evicted = next(iter(permit.further_evictions.values()), None)
     reason = _reason_of_wait(inputs, *_code_and_message(inputs, permit, evicted, waiting), waiting)
     if found.phase not in (JobPhase.RUNNING, JobPhase.SCALING):
         return found, reason
@@ -97,14 +97,14 @@ def _code_and_message(
 ) -> tuple[str, str]:
     """Return the code and the message of the wait of replicas for a further Workload."""
     if evicted is not None:
-        waits = wait_after(evicted)
-        return waits.code, waits.message
-    waits = permit.further_waits or creating(permit.record.name if permit.record is not None else "")
+        wait = wait_after(evicted)
+        return wait.code, wait.message
+    wait = permit.further_wait or creating(permit.record.name if permit.record is not None else "")
     refusal = next((inputs.observed.refusals[key] for key in waiting if key in inputs.observed.refusals), None)
     waiting_ones = [item for item in permit.record.further if not item.admitted] if permit.record is not None else []
     workloads = [inputs.observed.queue.workloads.get(item.number) for item in waiting_ones]
     if refusal is None or not any(_is_unwritten(inputs, workload) for workload in workloads):
-        return waits.code, waits.message
+        return wait.code, wait.message
     # The cluster refuses the Workload.
     why = refusal_reason(refusal)
     return why.code, why.message

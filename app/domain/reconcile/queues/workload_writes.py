@@ -87,7 +87,7 @@ def _workload_actions(
         observed = workloads.get(item.number)
         if observed is not None:
             actions += _changes(inputs, record, members, item, observed)
-        elif not item.admitted and (permit.waits is not None if item.number == 0 else not item.is_empty):
+        elif not item.admitted and (permit.wait is not None if item.number == 0 else not item.is_empty):
             actions.append(EnsureWorkload(number=item.number, queue=record.name, ranks=_ranks(item)))
     return actions
 
