@@ -191,3 +191,21 @@ async def test_a_submission_reaches_a_listener_in_another_pool(db: Database, dat
             assert [event.job_uid for event in (await entries.read(db, 0, 10)).events] == [uid]
         for task in running:
             task.cancel()
+
+
+async def test_a_publisher_whose_turn_does_not_come_waits_longer_each_time(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is frozen before its commit holds the lock for long."""
+    answers, waits = iter([*[None] * 7, 3]), list[float]()
+
+    async def publish(_db: Database, _limit: int) -> int | None:
+        return next(answers)
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(entries, "publish", publish)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await Publisher(db, Notifier(db)).publish_all()
+    assert waits == [0.01, 0.02, 0.04, 0.08, 0.16, 0.25, 0.25]
