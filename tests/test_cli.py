@@ -280,7 +280,6 @@ async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: 
                 lambda answer: answer.status_code != 200,
                 what="the token is refused",
                 within=180,
-                every=0.1,
             )
             assert answer.status_code == 401
     assert "revoked" in token("list").stdout

@@ -102,7 +102,7 @@ class Tenant:
             return view
 
         view: dict[str, Any] = await until(
-            read, lambda found: found["status"]["phase"] in phases, what=name, within=WITHIN, every=0.2
+            read, lambda found: found["status"]["phase"] in phases, what=name, within=WITHIN
         )
         return view
 
@@ -112,7 +112,6 @@ class Tenant:
             lambda answer: answer.json().get("status", {}).get("removal") == "gone",
             what=f"{name} is gone",
             within=WITHIN,
-            every=0.2,
         )
 
 

@@ -10,7 +10,6 @@ from tests.support.clusters.kube import MERGE, KubeClient
 from tests.support.waiting import until
 
 DEADLINE = 120.0
-EVERY = 0.08
 Body = dict[str, Any]
 
 
@@ -105,7 +104,6 @@ class Jobs:
             lambda record: record["outcome"] is not None,
             what=f"scale record {seq} of {name}",
             within=DEADLINE,
-            every=EVERY,
         )
 
     async def log(self, name: str, **params: str) -> httpx2.Response:
@@ -120,14 +118,14 @@ class Jobs:
             answer = await self.http.get(self.path(name, "logs"), params=params)
             return answer.text if answer.status_code == 200 else ""
 
-        return await until(read, lambda text: words in text, what=f"log of {name}", within=DEADLINE, every=EVERY)
+        return await until(read, lambda text: words in text, what=f"log of {name}", within=DEADLINE)
 
     async def until(self, name: str, *phases: str, within: float = DEADLINE) -> Body:
         """The status, once the phase is one of these."""
         return await self.until_status(name, lambda status: status["phase"] in phases, within=within)
 
     async def until_status(self, name: str, wanted: Callable[[Body], object], *, within: float = DEADLINE) -> Body:
-        return await until(lambda: self.status(name), wanted, what=f"status of {name}", within=within, every=EVERY)
+        return await until(lambda: self.status(name), wanted, what=f"status of {name}", within=within)
 
     async def until_observed(self, name: str, generation: int) -> Body:
         """The status, once the controller has seen this generation."""
@@ -141,11 +139,11 @@ class Jobs:
         async def read() -> Body | None:
             return (await self.replicas(name)).get(key)
 
-        return await until(read, wanted, what=f"{name}-{key}", within=within, every=EVERY)
+        return await until(read, wanted, what=f"{name}-{key}", within=within)
 
     async def until_replicas(self, name: str, wanted: Callable[[Mapping[str, Body]], object]) -> dict[str, Body]:
         what = f"replicas of {name}"
-        return await until(lambda: self.replicas(name), wanted, what=what, within=DEADLINE, every=EVERY)
+        return await until(lambda: self.replicas(name), wanted, what=what, within=DEADLINE)
 
     async def pending(self, name: str, code: str, *, count: int = 0, within: float = DEADLINE) -> Body:
         """The pending reason with this code, once it is that of at least `count` replicas."""
@@ -199,7 +197,7 @@ class Jobs:
         self, kind: str, uid: str, wanted: Callable[[Sequence[Body]], object], *, within: float = DEADLINE
     ) -> list[Body]:
         what = f"{kind} of {uid}"
-        return await until(lambda: self.of_job(kind, uid), wanted, what=what, within=within, every=EVERY)
+        return await until(lambda: self.of_job(kind, uid), wanted, what=what, within=within)
 
     async def until_pod_gone(self, name: str) -> None:
         await self.kube.gone(self.objects("pods", name), within=DEADLINE)

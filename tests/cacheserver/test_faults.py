@@ -200,7 +200,7 @@ async def told_of_cache(server: CacheServer, massage: str) -> None:
         found: dict[str, str] = (await server.ask("GET", "/cacheStatus/cacheInfo.json")).json()
         return found
 
-    await until(status, lambda found: found["errorMassage"] == massage, what=f"the error {massage!r}", every=0.05)
+    await until(status, lambda found: found["errorMassage"] == massage, what=f"the error {massage!r}")
 
 
 @needs_fuse

@@ -95,7 +95,6 @@ class Pods:
             lambda answer: words in str(answer.body),
             what=f"{words!r} in the log of {name}",
             within=120,
-            every=0.05,
         )
 
     async def log(self, name: str, **params: str) -> str:

@@ -72,7 +72,7 @@ async def disk(pods: Pods, tmp_path: Path) -> AsyncIterator[Disk]:
 
 async def unmounted(folder: Path) -> None:
     """Nothing is mounted below it, and no command that mounted there still runs."""
-    await until(lambda: not (mounts_below(folder) or str(folder) in command_lines()), within=90, every=0.05)
+    await until(lambda: not (mounts_below(folder) or str(folder) in command_lines()), within=90)
 
 
 def command_lines() -> str:

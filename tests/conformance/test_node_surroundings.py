@@ -220,12 +220,10 @@ async def test_a_killed_agent_leaves_nothing_that_its_next_start_does_not_settle
         assert again["status"]["phase"] == "Running"
         await held.logged("always", "kept")  # a container runs before its first words are in its log
         assert await held.log("always") == "kept\n"
-        await until(
-            lambda: commands_of(tmp_path), lambda commands: commands.count("sleep 1000") == 2, within=120, every=0.05
-        )
+        await until(lambda: commands_of(tmp_path), lambda commands: commands.count("sleep 1000") == 2, within=120)
         own.stop()
         # A killed process stays in the process table for a moment.
-        await until(lambda: commands_of(tmp_path), lambda commands: not commands, within=20, every=0.05)
+        await until(lambda: commands_of(tmp_path), lambda commands: not commands, within=20)
     finally:
         await own.remove(api)
 

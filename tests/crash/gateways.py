@@ -33,7 +33,6 @@ async def until_ready(http: httpx2.AsyncClient, status: int = 200, word: str = "
         lambda found: found[0] == status and word in found[1],
         what=f"/readyz has {status} {word}",
         within=PATIENCE,
-        every=0.05,
     )
     return text
 
@@ -45,6 +44,5 @@ async def until_held(db: Any, pid: int) -> int:
         lambda lease: f"-{pid}-" in lease["holder"],
         what=f"{pid} has the lease",
         within=PATIENCE,
-        every=0.05,
     )
     return int(lease["epoch"])

@@ -39,7 +39,6 @@ class Ledger:
             lambda rows: not rows,
             what="the controller is done",
             within=within,
-            every=0.2,
         )
 
     async def check(self, stories: Sequence[Story], pods: PodWatcher, api: KubeClient, namespace: str) -> None:

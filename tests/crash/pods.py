@@ -61,9 +61,7 @@ class PodWatcher:
     async def until_seen(self, job: str, wanted: Mapping[tuple[str, int], int]) -> None:
         """Wait until this many attempts of each rank had a pod: the watch can be behind the status of the job."""
         what = f"{dict(wanted)} of {job}"
-        await until(
-            lambda: self.attempts(job), lambda found: found == wanted, what=what, within=SEEN_WITHIN, every=0.05
-        )
+        await until(lambda: self.attempts(job), lambda found: found == wanted, what=what, within=SEEN_WITHIN)
 
     def _run(self) -> None:
         try:

@@ -60,14 +60,14 @@ class SampleClient:
             assert answer.status_code in (200, 202), answer.text
             return answer.status_code
 
-        await until(repeated, lambda status: status == 200, what=f"{name} is gone", within=DEADLINE, every=0.2)
+        await until(repeated, lambda status: status == 200, what=f"{name} is gone", within=DEADLINE)
 
     async def until(self, resource: str, name: str, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         async def shown() -> dict[str, Any]:
             found: dict[str, Any] = (await insist(self.http, "GET", self.path(resource, name))).json()
             return found
 
-        return await until(shown, wanted, what=f"{name} is as wanted", within=DEADLINE, every=0.2)
+        return await until(shown, wanted, what=f"{name} is as wanted", within=DEADLINE)
 
     async def is_ready(self, name: str, servers: int) -> None:
         await self.until(
@@ -191,7 +191,6 @@ class SampleLedger:
             lambda rows: not rows,
             what="no intent is left",
             within=DEADLINE,
-            every=0.1,
         )
 
     async def check(self, stories: list[SampleStory], nodes: RuntimeNodes) -> None:

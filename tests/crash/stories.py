@@ -62,7 +62,6 @@ class Client:
             lambda found: found and found[-1]["toReplicas"] == replicas and found[-1]["outcome"] is not None,
             what=f"{name} has {replicas} replicas",
             within=DEADLINE,
-            every=0.25,
         )
         assert records[-1]["outcome"] == "Reached", records
         return records
@@ -79,7 +78,6 @@ class Client:
             lambda status: status["phase"] in phases,
             what=f"{name} is {phases}",
             within=within,
-            every=0.25,
         )
 
 
@@ -220,7 +218,7 @@ def is_disrupted(name: str, directory: Path) -> Story:
 
     async def drive(client: Client, name: str) -> None:
         await client.until(name, "Running")
-        await until(mark.exists, what="the mark of the first attempt", within=DEADLINE, every=0.05)
+        await until(mark.exists, what="the mark of the first attempt", within=DEADLINE)
         await client.api.delete(f"/api/v1/namespaces/{client.namespace}/pods/{name}-worker-0")
 
     return Story(name=name, manifest=manifest, phase="Succeeded", attempts={("worker", 0): 2}, drive=drive)

@@ -42,7 +42,6 @@ async def until_stale(client: Client, name: str, wanted: str) -> httpx2.Response
         lambda answer: answer.headers["Jobgate-Stale"] == wanted,
         what=f"stale is {wanted}",
         within=PATIENCE,
-        every=0.1,
     )
 
 
@@ -69,7 +68,7 @@ class Load:
 
     async def has_accepted(self, more: int) -> None:
         wanted = len(self.accepted) + more
-        await until(lambda: len(self.accepted), lambda number: number >= wanted, within=PATIENCE, every=0.05)
+        await until(lambda: len(self.accepted), lambda number: number >= wanted, within=PATIENCE)
 
     async def was_refused(self) -> None:
         await until(lambda: self.refused, what="a refusal", within=PATIENCE)
@@ -166,7 +165,7 @@ async def lose_and_run(proxy: KubeProxy, client: Client, request: str, name: str
     story = serves(name, directory)
     await story.run(client)
     # A job can end before its last pod is released.
-    await until(lambda: proxy.lost, what="an answer is lost", within=PATIENCE, every=0.05)
+    await until(lambda: proxy.lost, what="an answer is lost", within=PATIENCE)
     return story.uid
 
 

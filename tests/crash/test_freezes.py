@@ -97,14 +97,14 @@ class Stack:
         """Wait until every gateway reports the failure: stale statuses, or not ready."""
         path = "/readyz" if not blinds else self.client.path("before", "status")
         for http in self.https:
-            await until(partial(_says_so, http, path), what="a report of the failure", within=PATIENCE, every=0.1)
+            await until(partial(_says_so, http, path), what="a report of the failure", within=PATIENCE)
 
     async def recovers(self, number: int) -> None:
         story = serves(f"after-{number}", self.directory)
         self.stories.append(story)
         await story.run(self.client)
         for http in self.https:
-            await until(partial(_is_ready, http), what="the gateway is ready", within=PATIENCE, every=0.05)
+            await until(partial(_is_ready, http), what="the gateway is ready", within=PATIENCE)
 
     async def check(self) -> None:
         """Require that each story ended once as expected, and that each gateway stops gracefully."""

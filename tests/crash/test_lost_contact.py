@@ -50,7 +50,6 @@ async def until_state(db: Any, state: str) -> None:
         lambda found: found == state,
         what=f"a heartbeat with {state}",
         within=PATIENCE,
-        every=0.1,
     )
 
 

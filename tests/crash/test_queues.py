@@ -59,7 +59,7 @@ async def until_phase(jobs: Jobs, name: str, phase: str) -> None:
     async def read() -> str:
         return str((await answering(jobs.http, jobs.path(name, "status"))).json()["status"]["phase"])
 
-    await until(read, lambda found: found == phase, what=f"{name} is {phase}", within=DEADLINE, every=0.1)
+    await until(read, lambda found: found == phase, what=f"{name} is {phase}", within=DEADLINE)
 
 
 async def scale(jobs: Jobs, name: str, collectors: int) -> None:

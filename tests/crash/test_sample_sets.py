@@ -180,5 +180,4 @@ async def _is_stale(client: SampleClient, name: str) -> None:
         lambda answer: answer.headers.get("Jobgate-Stale") == "true",
         what="a stale status",
         within=KILL_SECONDS,
-        every=0.1,
     )

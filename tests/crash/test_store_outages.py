@@ -176,7 +176,7 @@ class Drill:
 
 async def reached(at: float) -> None:
     """Wait until the monotonic clock shows this time."""
-    await until(lambda: monotonic() >= at, within=max(0.0, at - monotonic()) + PATIENCE, every=0.2)
+    await until(lambda: monotonic() >= at, within=max(0.0, at - monotonic()) + PATIENCE)
 
 
 def _one_fails(keepers: Sequence[Any]) -> bool:

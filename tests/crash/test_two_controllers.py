@@ -100,7 +100,7 @@ async def test_a_controller_thawed_after_its_lease_writes_nothing(
                     old_writers, _ = await writers(db, before=epoch)
                     old.thaw()
                     pods_left = partial(unwanted, db, crash_api, crash_namespace)
-                    await until(pods_left, lambda names: not names, within=PATIENCE, every=0.2)
+                    await until(pods_left, lambda names: not names, within=PATIENCE)
                 assert await until_held(db, new.pid) == epoch
                 assert not await db.fetch("SELECT * FROM belated"), "a heartbeat of the old epoch came after takeover"
                 _, new_writers = await writers(db, before=epoch)
@@ -227,13 +227,12 @@ async def test_the_only_controller_continues_after_a_freeze(
                 await has_been_submitted(client, "sleepy")
                 only.freeze()
                 expired = "SELECT expires_at < clock_timestamp() FROM leases"
-                await until(lambda: db.fetchval(expired), what="the lease expires", within=PATIENCE, every=0.1)
+                await until(lambda: db.fetchval(expired), what="the lease expires", within=PATIENCE)
                 only.thaw()
             await until(
                 lambda: db.fetchval("SELECT max(epoch) FROM leases"),
                 lambda found: found > epoch,
                 within=PATIENCE,
-                every=0.05,
             )
     await db.close()
 

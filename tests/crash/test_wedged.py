@@ -71,7 +71,6 @@ async def test_requests_that_wait_for_the_database_do_not_delay_the_controller(
                 lambda count: count >= int(CROWDED["JOBGATE_DATABASE_POOL_SIZE"]),
                 what="no connection is free",
                 within=PATIENCE,
-                every=0.05,
             )
             for number in range(3):
                 await serves(f"beside-{number}", tmp_path).run(client)

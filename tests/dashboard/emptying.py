@@ -20,7 +20,7 @@ async def delete_all(user: User) -> None:
         # The first requests start all deletions, so that they take as long as the longest of them.
         left = [path for path in sorted(paths) if not await _is_deleted(user, path)]
         for path in left:
-            await until(partial(_is_deleted, user, path), what=f"nothing is left of {path}", within=120, every=0.1)
+            await until(partial(_is_deleted, user, path), what=f"nothing is left of {path}", within=120)
 
 
 async def _is_deleted(user: User, path: str) -> bool:

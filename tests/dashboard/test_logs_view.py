@@ -52,7 +52,7 @@ async def test_of_many_lines_few_are_drawn_the_last_are_kept_and_the_others_anno
     assert "line 100400" in await lines_in_view(page)
     await page.get_by_role("log").evaluate("log => { log.scrollTop = 0; }")
     first = LAST - KEPT + 1
-    await until(lambda: is_first_in_view(page, first), what="the first kept line is in view", every=0.05)
+    await until(lambda: is_first_in_view(page, first), what="the first kept line is in view")
     assert await drawn(page) < 150
 
 
@@ -71,7 +71,7 @@ async def test_the_end_of_a_growing_log_stays_in_view_until_the_reader_scrolls_u
     page = tab.page
     log = page.get_by_role("log")
     await expect(page.get_by_text(re.compile(r"^\d{1,2}.\d{3} lines$"))).to_be_visible()
-    await until(lambda: is_following(page), what="lines are in view", every=0.05)
+    await until(lambda: is_following(page), what="lines are in view")
     assert await drawn(page) < 100
     await log.hover()
     await page.mouse.wheel(0, -3000)
@@ -101,11 +101,11 @@ async def test_the_end_of_a_log_stays_in_view_when_the_window_becomes_lower(
     await tab.open(f"#/jobs/{created['uid']}/logs")
     if is_wrapped:
         await page.get_by_role("button", name="Wrap").click()
-    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view", every=0.05)
+    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view")
     before = len(await lines_in_view(page))
     await page.set_viewport_size({"width": 1280, "height": 713})
-    await until(lambda: are_fewer_in_view(page, before), what="fewer lines are in view", every=0.05)
-    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view again", every=0.05)
+    await until(lambda: are_fewer_in_view(page, before), what="fewer lines are in view")
+    await until(lambda: is_last_in_view(page, "line 500"), what="the last line is in view again")
 
 
 async def is_last_in_view(page: Page, text: str) -> bool:

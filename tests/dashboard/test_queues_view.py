@@ -56,7 +56,7 @@ async def test_the_pages_show_queues_who_waits_and_who_preempted(
     (evicted,) = [name for name in ("speech-model", "experiment") if (await read(user, name))["queue"]["eviction"]]
     await user.until(evicted, "Queued")
     queue = (await read(user, evicted))["queue"]["name"]
-    await until(lambda: pending(user, queue), bool, what="the queue has the job that waits", within=120, every=0.1)
+    await until(lambda: pending(user, queue), bool, what="the queue has the job that waits", within=120)
 
     await tab.open("#/queues")
     rows = tab.page.get_by_role("table", name="Queues").get_by_role("row")

@@ -57,7 +57,7 @@ async def shows(page: Page, number: int) -> bool:
 
 
 async def until_shown(page: Page, number: int) -> None:
-    await until(lambda: shows(page, number), what=f"line {number} is in view", every=0.05)
+    await until(lambda: shows(page, number), what=f"line {number} is in view")
 
 
 def place_of(number: int) -> int:
@@ -74,9 +74,7 @@ async def test_a_reader_moves_through_a_whole_log(whole: tuple[Tab, str]) -> Non
     # Further lines come while the reader scrolls, and the page keeps few of them.
     for _ in range(4):
         await log.evaluate("log => { log.scrollTop = log.scrollHeight; }")
-        await until(
-            lambda: log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight > 2000"), every=0.05
-        )
+        await until(lambda: log.evaluate("log => log.scrollHeight - log.scrollTop - log.clientHeight > 2000"))
     assert await page.locator(".log-line").count() < 150
     first = int((await lines_in_view(page))[0].split()[1])
     assert first > 8000

@@ -110,13 +110,12 @@ async def run_a_job(address: str, database_url: str, name: str, node: str) -> No
         async def phase() -> str:
             return str((await client.get(f"{job}/status")).json()["status"]["phase"])
 
-        await until(phase, lambda found: found == "Succeeded", what="the job succeeds", within=PATIENCE, every=0.2)
+        await until(phase, lambda found: found == "Succeeded", what="the job succeeds", within=PATIENCE)
         await until(
             lambda: client.delete(job),
             lambda answer: answer.status_code == 200,
             what="all objects are removed",
             within=PATIENCE,
-            every=0.2,
         )
 
 

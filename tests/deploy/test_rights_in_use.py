@@ -93,7 +93,7 @@ async def until_status(client: httpx2.AsyncClient, job: str, key: str, value: ob
         assert "ClusterDenied" not in {reason["code"] for reason in found["pendingReasons"]}, found
         return found
 
-    await until(status, lambda found: found.get(key) == value, what=f"{key}={value} of {job}", within=120, every=0.1)
+    await until(status, lambda found: found.get(key) == value, what=f"{key}={value} of {job}", within=120)
 
 
 async def until_attempt(client: httpx2.AsyncClient, job: str, number: int) -> None:
@@ -102,7 +102,6 @@ async def until_attempt(client: httpx2.AsyncClient, job: str, number: int) -> No
         lambda answer: answer.json()["items"][0]["attempt"] == number,
         what=f"attempt {number}",
         within=120,
-        every=0.1,
     )
     await until_status(client, job, "phase", "Running")
 
@@ -129,7 +128,6 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy, admin: K
         lambda: any(line.startswith(b"PATCH") and anchor in line for line in proxy.requests),
         what="the anchor is patched",
         within=120,
-        every=0.1,
     )
     assert (await client.delete(job)).status_code == 202
     # 202 for as long as objects are left.
@@ -138,7 +136,6 @@ async def live(client: httpx2.AsyncClient, name: str, proxy: KubeProxy, admin: K
         lambda answer: answer.status_code == 200,
         what="all objects are removed",
         within=120,
-        every=0.2,
     )
 
 

@@ -50,7 +50,6 @@ async def until_status(client: httpx2.AsyncClient, path: str, key: str, value: s
         lambda found: found.get("status", {}).get(key) == value,
         what=f"{key}={value} of {path}",
         within=120,
-        every=0.2,
     )
 
 
@@ -70,7 +69,6 @@ async def live(client: httpx2.AsyncClient, name: str, source: Path, secret: str,
         lambda: any(line.startswith(b"PATCH") and b"/scale" in line for line in proxy.requests),
         what="the StatefulSet is scaled",
         within=120,
-        every=0.2,
     )
     assert (await client.delete(f"{SETS}/{name}")).status_code < 300
     await until_status(client, f"{SETS}/{name}", "removal", "gone")

@@ -121,7 +121,6 @@ async def _runs_as(user: User, attempt: int) -> None:
         lambda found: (found["items"][0]["attempt"], found["items"][0]["phase"]) == (attempt, "Running"),
         what=f"attempt {attempt} runs",
         within=120,
-        every=0.1,
     )
     replica = replicas["items"][0]
     assert (replica["restartCount"], replica["disruptions"]) == (0, attempt - 1)

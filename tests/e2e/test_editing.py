@@ -121,7 +121,6 @@ async def _still_runs(user: User, api: KubeClient, pod: str) -> None:
         lambda answer: answer.headers["Jobgate-Stale"] == "false",
         what="a fresh status",
         within=120,
-        every=0.05,
     )
     found = (await api.get(f"/api/v1/namespaces/{user.namespace}/pods/once-worker-0")).ok()
     assert found["metadata"]["uid"] == pod

@@ -29,7 +29,6 @@ async def test_a_live_log_with_every_option(user: User) -> None:
         lambda log: log.text == "step 1\nstep 2\nstep 3\n",
         what="three steps",
         within=120,
-        every=0.05,
     )
     assert log.headers["Jobgate-Log-Source"] == "live"
     assert log.headers["Content-Type"].startswith("text/plain")

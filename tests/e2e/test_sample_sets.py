@@ -81,7 +81,7 @@ class Sets:
         return answer.json()
 
     async def until(self, name: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        view: dict[str, Any] = await until(lambda: self.read(name), holds, what=f"{name}", within=WITHIN, every=0.2)
+        view: dict[str, Any] = await until(lambda: self.read(name), holds, what=f"{name}", within=WITHIN)
         return view
 
     async def delete(self, name: str) -> None:
@@ -91,7 +91,6 @@ class Sets:
             lambda answer: answer.status_code == 200,
             what=f"{name} is gone",
             within=WITHIN,
-            every=0.2,
         )
 
     async def nothing_is_left(self) -> None:

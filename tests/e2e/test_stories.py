@@ -34,7 +34,6 @@ class PatientPlayer(Player):
                 lambda log: "starting" in log.text,
                 what="starting",
                 within=DEADLINE,
-                every=0.05,
             )
         return await super()._call(method, path, **given)
 

@@ -66,9 +66,7 @@ class User:
             assert found["phase"] in phases or found["phase"] not in TERMINAL, f"{name} has ended: {found}"
             return found
 
-        return await until(
-            status, lambda found: found["phase"] in phases, what=f"{name} is {phases}", within=within, every=0.1
-        )
+        return await until(status, lambda found: found["phase"] in phases, what=f"{name} is {phases}", within=within)
 
     async def ended(self, name: str) -> dict[str, Any]:
         return await self.until(name, *TERMINAL)

@@ -172,7 +172,7 @@ class Load:
             assert self.unexpected == []
             return len(self.accepted)
 
-        await until(accepted, lambda number: number >= count, what=f"{count} jobs", within=PATIENCE, every=0.05)
+        await until(accepted, lambda number: number >= count, what=f"{count} jobs", within=PATIENCE)
 
 
 async def test_the_services_run_jobs_and_lose_none_when_they_are_stopped_under_load(

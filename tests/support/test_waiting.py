@@ -50,3 +50,17 @@ async def test_an_error_of_the_read_is_not_a_missed_deadline() -> None:
 
     with pytest.raises(TimeoutError, match="the server does not answer"):
         await until(read)
+
+
+@pytest.mark.parametrize(("every", "expected"), [(None, [0.02, 0.03, 0.045, 0.25]), (0.5, [0.5] * 4)])
+async def test_pauses_grow_to_a_bound_unless_they_are_fixed(
+    every: float | None, expected: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    await until(lambda: len(pauses) > 20, every=every)
+    assert [*pauses[:3], pauses[-1]] == pytest.approx(expected)

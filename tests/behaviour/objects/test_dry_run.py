@@ -58,7 +58,7 @@ async def test_pod_security_refuses_and_warns(jobs: Jobs, stage: Cluster) -> Non
         )
         effect = "Fails" if level == "enforce" else "Warns"
         # Admission reads namespaces from a cache.
-        findings = await until(partial(_findings, jobs, effect), what=level, within=DEADLINE, every=0.1)
+        findings = await until(partial(_findings, jobs, effect), what=level, within=DEADLINE)
         assert all('PodSecurity "restricted:latest"' in one["detail"] for one in findings)
         found[level] = [(one["effect"], one["code"], one["pointer"]) for one in findings]
     template = "/spec/replicaSpecs/0/template"

@@ -53,7 +53,7 @@ async def add_api(api: KubeClient, stack: AsyncExitStack, group: str, version: s
         return
     (await api.post(CRDS, definition(group, version))).ok()
     stack.push_async_callback(remove_api, api, group, version)
-    await until(lambda: has_api(api, group, version), what="the API is served", within=PATIENCE, every=0.1)
+    await until(lambda: has_api(api, group, version), what="the API is served", within=PATIENCE)
 
 
 async def remove_api(api: KubeClient, group: str, version: str) -> None:
@@ -62,7 +62,7 @@ async def remove_api(api: KubeClient, group: str, version: str) -> None:
     await api.delete(path)
     await api.gone(path)
     served = partial(has_api, api, group, version)
-    await until(served, lambda served: not served, what="the API is gone", within=PATIENCE, every=0.1)
+    await until(served, lambda served: not served, what="the API is gone", within=PATIENCE)
 
 
 @pytest_asyncio.fixture

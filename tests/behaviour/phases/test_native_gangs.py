@@ -52,7 +52,7 @@ async def minima(jobs: Jobs, groups: str) -> Sequence[int]:
 
 
 async def until_no_group(jobs: Jobs, groups: str) -> None:
-    await until(lambda: minima(jobs, groups), lambda left: not left, what="no PodGroup is left", within=90, every=0.2)
+    await until(lambda: minima(jobs, groups), lambda left: not left, what="no PodGroup is left", within=90)
 
 
 async def placed(jobs: Jobs, uid: str) -> int:

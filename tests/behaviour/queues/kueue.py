@@ -187,4 +187,4 @@ async def until_history(jobs: Jobs, name: str, reason: str) -> Body:
     async def read() -> Body | None:
         return next((row for row in reversed(await jobs.history(name)) if row["reason"] == reason), None)
 
-    return await until(read, bool, what=f"{reason} in the history of {name}", within=DEADLINE, every=0.1)
+    return await until(read, bool, what=f"{reason} in the history of {name}", within=DEADLINE)

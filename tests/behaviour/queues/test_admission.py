@@ -142,7 +142,6 @@ async def test_a_job_of_more_pod_sets_than_kueue_accepts_is_refused(queues: Queu
             lambda answer: answer.status_code == 200,
             what="the controller has recorded the queue",
             within=DEADLINE,
-            every=0.1,
         )
     most = most_pod_sets_of((await jobs.kube.get(SCHEMA)).ok())
     assert most in (8, 18), "Kueue 0.15 accepts 8, and 0.19 accepts 18"

@@ -126,7 +126,7 @@ async def test_hundreds_of_jobs_wait_in_one_queue_while_clients_poll(queues: Que
         count = len(jobs_shown) + queue.get("pendingJobsOmitted", 0)
         return bool(count == MANY and {one["code"] for one in jobs_shown} == {"QueueStopped"})
 
-    queue = await until(read, is_complete, what="all jobs wait", within=400, every=0.1)
+    queue = await until(read, is_complete, what="all jobs wait", within=400)
     assert (len(queue["pendingJobs"]), queue["pendingJobsOmitted"]) == (SHOWN, MANY - SHOWN)
     # What has not changed is not sent again.
     answer = await jobs.http.get(path)
@@ -137,5 +137,5 @@ async def test_hundreds_of_jobs_wait_in_one_queue_while_clients_poll(queues: Que
     for first in range(0, MANY, AT_ONCE):
         for number in range(first, first + AT_ONCE):
             await jobs.delete(f"job-{number}")
-    await until(read, lambda queue: queue["pendingJobs"] == [], what="none waits", within=400, every=0.1)
+    await until(read, lambda queue: queue["pendingJobs"] == [], what="none waits", within=400)
     await queues.until_no_workload()

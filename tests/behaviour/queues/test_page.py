@@ -84,7 +84,7 @@ async def until_recorded(jobs: Jobs, waiting: int = 0, admitted: int = 0) -> Non
         return queue and (len(queue["pendingJobs"]), queue["pending"], queue["admitted"])
 
     wanted = (waiting, waiting, admitted)
-    await until(read, lambda found: found == wanted, what="the queue is recorded", within=DEADLINE, every=0.2)
+    await until(read, lambda found: found == wanted, what="the queue is recorded", within=DEADLINE)
 
 
 async def test_the_commands_of_the_page_work(jobs: Jobs, stage: Cluster, tmp_path: Path) -> None:

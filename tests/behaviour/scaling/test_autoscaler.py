@@ -70,7 +70,7 @@ async def run_that(jobs: Jobs, holds: Callable[[dict[str, Body]], bool]) -> dict
     async def decisions() -> dict[str, Body]:
         return {decision["name"]: decision for decision in (await last_run(jobs))["decisions"]}
 
-    return await until(decisions, lambda found: found and holds(found), within=DEADLINE, every=0.1)
+    return await until(decisions, lambda found: found and holds(found), within=DEADLINE)
 
 
 async def trainers(jobs: Jobs, name: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.behaviour.client import DEADLINE, EVERY, Body, Jobs
+from tests.behaviour.client import DEADLINE, Body, Jobs
 from tests.behaviour.scaling.elastic import di_job, di_task
 from tests.behaviour.stage import NodeProcess, removed_node, running_node
 from tests.support.clusters.kube import Cluster
@@ -41,7 +41,7 @@ async def until_listed(jobs: Jobs, name: str, pods: list[str]) -> None:
         return found
 
     wanted = [f"{(await jobs.pod(pod))['status']['podIP']}:22270" if pod else "" for pod in pods]
-    await until(addresses, lambda found: found == wanted, what=f"{wanted}", within=DEADLINE, every=EVERY)
+    await until(addresses, lambda found: found == wanted, what=f"{wanted}", within=DEADLINE)
 
 
 async def test_a_rank_that_left_leaves_a_hole_until_growth_fills_the_lowest(jobs: Jobs) -> None:

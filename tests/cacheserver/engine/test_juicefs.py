@@ -43,7 +43,7 @@ async def until_status(server: CacheServer, **wanted: str) -> None:
         answer = await server.ask("GET", "/cacheStatus/cacheInfo.json")
         return answer.json() if answer.status_code == 200 else None
 
-    await until(status, lambda found: wanted.items() <= found.items(), what=f"{wanted}", within=90, every=0.05)
+    await until(status, lambda found: wanted.items() <= found.items(), what=f"{wanted}", within=90)
 
 
 async def test_a_set_is_synced_warmed_counted_cleared_and_removed(filled: Set) -> None:

@@ -246,7 +246,7 @@ async def test_the_pool_survives_a_restart_of_the_server(postgres_directory: Pat
             with pytest.raises(DatabaseUnavailable):
                 await resources.get(db, STORED_JOBS, job.uid)
         await server.start()
-        await until(lambda: found(db, job.uid), what="the job is read", every=0.05)
+        await until(lambda: found(db, job.uid), what="the job is read")
         await db.close()
 
 

@@ -180,7 +180,7 @@ class Stage:
         return await self.row(uid)
 
     async def until(self, uid: UUID, wanted: Callable[[SampleRow], object], *, kubelet: bool = True) -> SampleRow:
-        """Reconcile without pauses until the row fulfils the condition."""
+        """Reconcile again and again until the row fulfils the condition."""
 
         async def reconciled() -> SampleRow:
             if kubelet:
@@ -188,7 +188,9 @@ class Stage:
             return await self.reconcile(uid)
 
         row = await self.row(uid)
-        return row if wanted(row) else await until(reconciled, wanted, what="the row is as wanted", within=WITHIN)
+        if wanted(row):
+            return row
+        return await until(reconciled, wanted, what="the row is as wanted", within=WITHIN, every=0.02)
 
     async def ready(self, name: str = "imagenet", **spec: Any) -> UUID:
         await self.secret()

@@ -117,7 +117,6 @@ class CacheServer:
             lambda result: result["status"] in statuses,
             what=lambda: f"the status of {kind} {name} is one of {statuses}\n{self.log()}",
             within=within,
-            every=0.05,
         )
 
     async def ended(self, kind: str, name: str, *, within: float = 120) -> dict[str, str]:

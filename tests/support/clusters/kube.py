@@ -148,7 +148,6 @@ class KubeClient:
             lambda answer: answer.status == 200 and wanted(answer.body),
             what=f"{path} is as wanted",
             within=within,
-            every=0.05,
         )
         return answer.body
 
@@ -158,7 +157,6 @@ class KubeClient:
             lambda answer: answer.status == 404,
             what=f"{path} is gone",
             within=within,
-            every=0.05,
         )
 
 

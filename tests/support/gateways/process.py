@@ -188,4 +188,4 @@ async def insist(
         return None
 
     what = f"{method} {path} is answered"
-    return await until(request, lambda answer: answer.status_code < 500, what=what, within=within, every=0.05)
+    return await until(request, lambda answer: answer.status_code < 500, what=what, within=within)
