@@ -25,7 +25,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 BACKOFF = 2.0
-RESTARTS = 3
+RESTARTS = 2
 # Both times of a pod are whole seconds.
 ROUNDED = timedelta(seconds=1)
 ATTEMPTS = """
@@ -68,7 +68,7 @@ async def reported(http: httpx2.AsyncClient) -> dict[str, Any]:
     return await until(clock, lambda found: not found["ok"], what="a wrong clock", within=PATIENCE)
 
 
-@pytest.mark.parametrize("seconds", [3600, 600, -600])
+@pytest.mark.parametrize("seconds", [3600, -600])
 @pytest.mark.parametrize("clock", ["host", "database"])
 async def test_a_step_of_a_clock_ends_no_job_and_changes_no_back_off(
     clock: str,

@@ -84,7 +84,6 @@ KILLS: Sequence[Kill] = (
     (At.EVIDENCE_STORED, 1, (shrinks,)),
     (At.POD_RELEASED, 1, (grows_again,)),
     (At.RESIZE_STORED, 1, (is_grown,)),
-    (At.RESIZE_STORED, 1, (is_grown,)),
 )
 # Only commands reach them: tests/running/operations/test_purging.py, tests/exports/test_interruptions.py.
 OF_COMMANDS = frozenset({At.BATCH_PURGED, At.SEGMENT_WRITTEN, At.SEGMENT_STORED, At.JOB_IMPORTED})
