@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from app.api.routers import ResolvedRoute
 from app.running.application import create_app
@@ -12,6 +13,15 @@ from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manife
 
 HELLO = jobs_path(NAMESPACE, "hello")
 BY_UID = "/api/v1/jobs/{uid}"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(shared_gateway: Gateway) -> Gateway:
+    """A gateway that has a job, which no test changes."""
+    await shared_gateway.submit("hello")
+    return shared_gateway
 
 
 async def test_reads_by_name_and_submissions_are_resolved_routes() -> None:
@@ -41,7 +51,6 @@ async def test_reads_by_name_and_submissions_are_resolved_routes() -> None:
 async def test_a_read_with_an_invalid_parameter_names_it(
     path: str, headers: dict[str, str], pointers: list[str], gateway: Gateway
 ) -> None:
-    await gateway.submit("hello")
     await assert_invalid(await gateway.client.get(path, headers=headers), pointers)
 
 
@@ -60,8 +69,8 @@ async def test_a_read_with_an_invalid_parameter_names_it(
 async def test_a_submission_with_an_invalid_parameter_names_it(
     path: str, headers: dict[str, str], pointers: list[str], gateway: Gateway
 ) -> None:
-    await assert_invalid(await gateway.client.post(path, headers=headers, json=manifest("hello")), pointers)
-    assert (await gateway.client.get(HELLO)).status_code == 404
+    await assert_invalid(await gateway.client.post(path, headers=headers, json=manifest("refused")), pointers)
+    assert (await gateway.client.get(jobs_path(NAMESPACE, "refused"))).status_code == 404
 
 
 async def assert_invalid(answer: httpx2.Response, pointers: list[str]) -> None:
@@ -85,21 +94,18 @@ async def assert_invalid(answer: httpx2.Response, pointers: list[str]) -> None:
 async def test_other_methods_and_paths(
     method: str, path: str, status: int, allowed: str | None, gateway: Gateway
 ) -> None:
-    await gateway.submit("hello")
     answer = await gateway.client.request(method, path)
     assert (answer.status_code, answer.headers.get("allow")) == (status, allowed)
     assert (answer.content == b"") == (method == "HEAD")
 
 
 async def test_the_first_value_of_a_repeated_field_counts(gateway: Gateway) -> None:
-    await gateway.submit("hello")
     headers = [("If-None-Match", "*"), ("If-None-Match", '"other"'), ("X-Request-Id", "first"), ("X-Request-Id", "x")]
     answer = await gateway.client.get(HELLO, headers=headers)
     assert (answer.status_code, answer.headers["x-request-id"]) == (304, "first")
 
 
 async def test_metrics_name_the_template_of_the_path(gateway: Gateway) -> None:
-    await gateway.submit("hello")
     await gateway.client.get(HELLO + "/status")
     text = (await gateway.client.get("/metrics")).text
     assert 'method="GET",route="/api/v1/namespaces/{namespace}/jobs/{name}/status",status="200"' in text

@@ -1,7 +1,7 @@
 """Scale requests: accepted and refused sizes, scale records, and concurrency with edits."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -18,13 +18,25 @@ from app.domain.vocabulary import JobPhase, ScaleOutcome
 from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path
 from tests.support.kinds import resizable_job
 
-HELLO = jobs_path(NAMESPACE, "hello")
 PATCH = {"Content-Type": "application/merge-patch+json"}
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.fixture(autouse=True)
-def resizable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
+@pytest.fixture
+def gateway(own_namespace: Gateway) -> Gateway:
+    return own_namespace
+
+
+def hello(gateway: Gateway, *more: str) -> str:
+    """Return the path of the job hello, or of a part of it."""
+    return jobs_path(gateway.namespace, "hello", *more)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def resizable() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "JOB_KINDS", resizable_job.KINDS_WITH_RESIZABLE)
+        yield
 
 
 async def submit(
@@ -33,18 +45,20 @@ async def submit(
     sizes: Mapping[str, int] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    answer = await gateway.client.post(jobs_path(), json=resizable_job.manifest(name, sizes, annotations))
+    answer = await gateway.client.post(
+        jobs_path(gateway.namespace), json=resizable_job.manifest(name, sizes, annotations)
+    )
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
     return created
 
 
 async def scale(gateway: Gateway, body: Any, **headers: str) -> httpx2.Response:
-    return await gateway.client.post(f"{HELLO}/scale", json=body, headers=headers)
+    return await gateway.client.post(hello(gateway, "scale"), json=body, headers=headers)
 
 
 async def records(gateway: Gateway) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = (await gateway.client.get(f"{HELLO}/scale-records")).json()["items"]
+    items: list[dict[str, Any]] = (await gateway.client.get(hello(gateway, "scale-records"))).json()["items"]
     return items
 
 
@@ -77,7 +91,7 @@ async def test_a_scale_is_an_edit_with_a_record(gateway: Gateway) -> None:
         "outcome": None,
         "message": "",
     }
-    history = (await gateway.client.get(f"{HELLO}/history")).json()["items"]
+    history = (await gateway.client.get(hello(gateway, "history"))).json()["items"]
     assert [(line["reason"], line["message"]) for line in history][1:] == [("ScaleRequested", "the queue is long")]
 
 
@@ -103,7 +117,7 @@ async def test_an_edit_that_changes_a_size_is_recorded_too(gateway: Gateway, met
     await submit(gateway)
     more = resizable_job.manifest(sizes={"worker": 5})
     headers = PATCH if method == "PATCH" else {}
-    answer = await gateway.client.request(method, HELLO, json=more, headers=headers)
+    answer = await gateway.client.request(method, hello(gateway), json=more, headers=headers)
     assert answer.status_code == 202, answer.text
     assert [(record["fromReplicas"], record["toReplicas"], record["reason"]) for record in await records(gateway)] == [
         (2, 5, "")
@@ -139,7 +153,7 @@ async def test_invalid_sizes_are_refused(body: Any, errors: list[tuple[str, str]
     assert answer.status_code == 422, answer.text
     found = [(error["pointer"], error["code"]) for error in answer.json()["errors"]]
     assert set(errors) <= set(found), found
-    assert (await gateway.client.get(HELLO)).json() == created
+    assert (await gateway.client.get(hello(gateway))).json() == created
 
 
 async def test_an_error_says_which_sizes_are_accepted(gateway: Gateway) -> None:
@@ -157,7 +171,7 @@ async def test_a_kind_or_a_job_with_one_size_cannot_be_scaled(gateway: Gateway) 
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, "ScaleNotSupported")
     await submit(gateway, "fixed", annotations={"tests/least": "2", "tests/most": "2"})
-    answer = await gateway.client.post(jobs_path(NAMESPACE, "fixed", "scale"), json={"replicas": 2})
+    answer = await gateway.client.post(jobs_path(gateway.namespace, "fixed", "scale"), json={"replicas": 2})
     assert (answer.status_code, answer.json()["code"]) == (409, "ScaleNotSupported")
 
 
@@ -165,17 +179,19 @@ async def test_a_kind_or_a_job_with_one_size_cannot_be_scaled(gateway: Gateway) 
 async def test_an_ended_or_deleted_job_cannot_be_scaled(phase: JobPhase | None, code: str, gateway: Gateway) -> None:
     created = await submit(gateway)
     if phase is None:
-        await gateway.client.delete(HELLO)
+        await gateway.client.delete(hello(gateway))
     else:
         await gateway.conclude(created["uid"], {"phase": phase})
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, code)
-    assert (await gateway.client.post(jobs_path(NAMESPACE, "none", "scale"), json={"replicas": 3})).status_code == 404
+    assert (
+        await gateway.client.post(jobs_path(gateway.namespace, "none", "scale"), json={"replicas": 3})
+    ).status_code == 404
 
 
 async def test_a_cancelled_job_cannot_be_scaled(gateway: Gateway) -> None:
     await submit(gateway)
-    await gateway.client.post(f"{HELLO}/cancel")
+    await gateway.client.post(hello(gateway, "cancel"))
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, "Cancelling")
     assert await records(gateway) == []
@@ -183,11 +199,12 @@ async def test_a_cancelled_job_cannot_be_scaled(gateway: Gateway) -> None:
 
 async def test_if_match_applies_to_a_scale(gateway: Gateway) -> None:
     await submit(gateway)
-    tag = (await gateway.client.get(HELLO)).headers["etag"]
+    tag = (await gateway.client.get(hello(gateway))).headers["etag"]
     assert (await scale(gateway, {"replicas": 3}, **{"If-Match": tag})).status_code == 202
     assert (await scale(gateway, {"replicas": 4}, **{"If-Match": tag})).status_code == 412
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_scale_needs_the_role_submitter(closed_gateway: Gateway) -> None:
     submitter, viewer = [await closed_gateway.token(role, NAMESPACE) for role in ("submitter", "viewer")]
     answer = await closed_gateway.client.post(jobs_path(), json=resizable_job.manifest(), headers=submitter)
@@ -199,11 +216,11 @@ async def test_a_scale_needs_the_role_submitter(closed_gateway: Gateway) -> None
 async def test_a_scale_up_that_needs_a_pod_name_in_use_is_refused(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 2, "worker-a": 0})
     holder = await submit(gateway, "hello-worker", {"a": 2})  # its pods are hello-worker-a-0 and hello-worker-a-1
-    before = (await gateway.client.get(HELLO)).json()
+    before = (await gateway.client.get(hello(gateway))).json()
     answer = await scale(gateway, {"task": "worker-a", "replicas": 1})
     assert (answer.status_code, answer.json()["code"]) == (409, "NameTaken")
     assert f"hello-worker ({holder['uid']})" in answer.json()["errors"][0]["detail"]
-    assert (await gateway.client.get(HELLO)).json() == before
+    assert (await gateway.client.get(hello(gateway))).json() == before
     assert await records(gateway) == []
 
 
@@ -211,9 +228,12 @@ async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 1})
     add = gateway.services.editor.add
     await asyncio.gather(
-        *(add(NAMESPACE, "hello", {"worker": 1}, actor=Actor("pod"), precondition=lambda _: None) for _ in range(4))
+        *(
+            add(gateway.namespace, "hello", {"worker": 1}, actor=Actor("pod"), precondition=lambda _: None)
+            for _ in range(4)
+        )
     )
-    assert sizes((await gateway.client.get(HELLO)).json()) == {"worker": 5}
+    assert sizes((await gateway.client.get(hello(gateway))).json()) == {"worker": 5}
     assert [(record["fromReplicas"], record["toReplicas"]) for record in await records(gateway)] == [
         (size, size + 1) for size in range(1, 5)
     ]
@@ -223,10 +243,10 @@ async def test_a_concurrent_scale_and_edit_both_apply(gateway: Gateway) -> None:
     await submit(gateway)
     label = {"metadata": {"labels": {"a": "b"}}}
     answers = await asyncio.gather(
-        scale(gateway, {"replicas": 5}), gateway.client.patch(HELLO, json=label, headers=PATCH)
+        scale(gateway, {"replicas": 5}), gateway.client.patch(hello(gateway), json=label, headers=PATCH)
     )
     assert [answer.status_code for answer in answers] == [202, 202]
-    job = (await gateway.client.get(HELLO)).json()
+    job = (await gateway.client.get(hello(gateway))).json()
     assert (job["labels"], sizes(job), job["generation"]) == ({"a": "b"}, {"worker": 5}, 2)
 
 
@@ -236,10 +256,10 @@ async def test_native_status_has_scale_records_and_reports(gateway: Gateway) -> 
     await submit(gateway, "calm")
     assert await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 1})
     native = {"records": [1], "reported": {"gpu": 1}}
-    assert (await gateway.client.get(HELLO)).json()["nativeStatus"] == native
+    assert (await gateway.client.get(hello(gateway))).json()["nativeStatus"] == native
     for _ in range(2):
         await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 2})
-        listed = (await gateway.client.get(jobs_path())).json()["items"]
+        listed = (await gateway.client.get(jobs_path(gateway.namespace))).json()["items"]
         assert {item["name"]: item["nativeStatus"] for item in listed} == {
             "hello": native | {"reported": {"gpu": 2}},
             "calm": {"records": [], "reported": {}},
@@ -255,5 +275,5 @@ async def test_outcomes_and_leaving_ranks_are_shown(gateway: Gateway) -> None:
     await gateway.conclude(created["uid"], {}, replicas=leaving, scaled=[settled])
     (shown,) = await records(gateway)
     assert (shown["outcome"], shown["message"], shown["settledAt"]) == ("Refused", "no room", shown["requestedAt"])
-    replicas = (await gateway.client.get(f"{HELLO}/replicas")).json()["items"]
+    replicas = (await gateway.client.get(hello(gateway, "replicas"))).json()["items"]
     assert [(record["rank"], record["leaving"]) for record in replicas] == [(0, False), (1, False), (2, True)]

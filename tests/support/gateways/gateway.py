@@ -54,12 +54,16 @@ INSTALLATION_KEY = bytes(range(32))  # constant, so that tests can compute the t
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """A running gateway. `client` sends requests as an admin, or without a token if the gateway requires tokens."""
+    """A running gateway. `client` sends requests as an admin, or without a token if the gateway requires tokens.
+
+    `namespace` is where a test submits jobs. Tests that share the gateway have one each.
+    """
 
     db: Database
     services: Services
     client: httpx2.AsyncClient
     url: str
+    namespace: str = NAMESPACE
     _lease: leases.Lease | None = None
 
     async def token(self, role: str, *namespaces: str) -> dict[str, str]:
@@ -73,8 +77,8 @@ class Gateway:
         """The token in the environment of the pods of this job."""
         return credential_of(INSTALLATION_KEY, uid)
 
-    async def submit(self, name: str = "hello", namespace: str = NAMESPACE, **spec: Any) -> dict[str, Any]:
-        answer = await self.client.post(jobs_path(namespace), json=manifest(name, **spec))
+    async def submit(self, name: str = "hello", namespace: str | None = None, **spec: Any) -> dict[str, Any]:
+        answer = await self.client.post(jobs_path(namespace or self.namespace), json=manifest(name, **spec))
         assert answer.status_code == 201, answer.text
         created: dict[str, Any] = answer.json()
         return created

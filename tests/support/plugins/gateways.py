@@ -1,6 +1,8 @@
 """Gateways that run for a test or a module."""
 
+import secrets
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest_asyncio
 
@@ -14,6 +16,13 @@ async def shared_gateway(postgres_server_url: str, database_template: str) -> As
     """Run one gateway for all tests of a module, whose requests store nothing or use their own namespaces."""
     async with fresh_database(postgres_server_url, template=database_template) as url, running_gateway(url) as running:
         yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_namespace(shared_gateway: Gateway) -> Gateway:
+    """Return the gateway of the module with a namespace that no other test uses."""
+    await shared_gateway.lease()  # one lease for all tests
+    return replace(shared_gateway, namespace=f"team-{secrets.token_hex(4)}")
 
 
 @pytest_asyncio.fixture
