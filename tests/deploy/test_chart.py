@@ -187,17 +187,22 @@ def test_a_url_of_the_database_is_in_secrets_that_exist_when_they_are_needed() -
     hook, before = (each["metadata"]["annotations"] for each in (job, secrets["jobgate-migrate"]))
     assert hook["helm.sh/hook"] == before["helm.sh/hook"]
     assert int(before["helm.sh/hook-weight"]) < int(hook["helm.sh/hook-weight"])
-    for deployment in of_kind("Deployment", found).values():
+    deployments = of_kind("Deployment", found)
+    assert deployments
+    for deployment in deployments.values():
         assert variables(deployment)["JOBGATE_DATABASE_URL"]["secretKeyRef"]["name"] == "jobgate-database"
     assert "annotations" not in secrets["jobgate-database"]["metadata"], "it belongs to the release"
 
 
 def test_nothing_that_is_derived_from_the_url_of_the_database_is_in_the_pods() -> None:
-    for deployment in of_kind("Deployment", rendered(EVERYTHING)).values():
+    everything, least = (of_kind("Deployment", rendered(values)) for values in (EVERYTHING, {}))
+    assert everything
+    assert least
+    for deployment in everything.values():
         # The number of the release is no secret, and changes with every upgrade.
         annotations = deployment["spec"]["template"]["metadata"]["annotations"]
         assert annotations == {"jobgate.dev/release-revision": "1"}
-    for deployment in of_kind("Deployment", rendered({})).values():
+    for deployment in least.values():
         assert "annotations" not in deployment["spec"]["template"]["metadata"]
 
 
@@ -329,7 +334,9 @@ def test_every_setting_can_be_given() -> None:
         "serverUrl": "https://jobgate.example",
         "shutdown": {"drainSeconds": 9},
     }
-    for name, deployment in of_kind("Deployment", rendered(values)).items():
+    deployments = of_kind("Deployment", rendered(values))
+    assert "jobgate-api" in deployments
+    for name, deployment in deployments.items():
         environment = variables(deployment)
         assert environment["JOBGATE_MAX_OPEN"] == "1000"
         assert environment["JOBGATE_SERVER_URL"] == "https://jobgate.example"

@@ -25,7 +25,9 @@ def labels_of(deployment: Object) -> dict[str, str]:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_process_serves_metrics_on_the_named_port(source: str) -> None:
-    for name, deployment in of_kind("Deployment", SOURCES[source]()).items():
+    deployments = of_kind("Deployment", SOURCES[source]())
+    assert len(deployments) > 1
+    for name, deployment in deployments.items():
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         variables = {variable["name"]: variable.get("value") for variable in container["env"]}

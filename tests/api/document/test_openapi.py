@@ -141,11 +141,14 @@ def test_manifests_are_discriminated_by_kind(document: dict[str, Any]) -> None:
 
 
 def test_unions_of_objects_have_a_discriminator(document: dict[str, Any]) -> None:
+    found = []
     for place, schema in schemas_of(document):
         members = [member for key in ("anyOf", "oneOf") for member in schema.get(key, ()) if "$ref" in member]
         if len(members) > 1:
+            found.append(place)
             mapping = schema["discriminator"]["mapping"]
             assert sorted(mapping.values()) == sorted(member["$ref"] for member in members), place
+    assert found
 
 
 def test_every_pod_template_has_the_same_schema(document: dict[str, Any]) -> None:
@@ -224,8 +227,10 @@ def test_every_description_of_a_field_is_used(document: dict[str, Any]) -> None:
 
 
 def test_every_answer_to_a_get_has_a_valid_example(document: dict[str, Any]) -> None:
+    found = set()
     for method, path, operation in operations(document):
         for media_type, part in operation["responses"]["200"].get("content", {}).items() if method == "get" else ():
+            found.add(media_type)
             example = part["example"]
             if media_type != "application/json":
                 assert isinstance(example, str), path
@@ -234,3 +239,4 @@ def test_every_answer_to_a_get_has_a_valid_example(document: dict[str, Any]) -> 
             errors = jsonschema_rs.Draft202012Validator(schema, validate_formats=True).iter_errors(example)
             assert [(error.instance_path, error.message) for error in errors] == [], path
             assert example, path
+    assert "application/json" in found

@@ -98,14 +98,17 @@ def test_no_union_has_a_default(document: dict[str, Any]) -> None:
 
 
 def test_every_number_has_a_format_that_holds_its_values(document: dict[str, Any]) -> None:
+    found = set()
     for place, schema in schemas(document):
         types = types_of(schema)
+        found |= types
         if "integer" in types:
             assert schema.get("format") in ("int32", "int64"), place
             if schema["format"] == "int32":
                 assert -(2**31) <= schema.get("minimum", 0) <= schema.get("maximum", 0) < 2**31, place
         if "number" in types:
             assert schema.get("format") == "double", place
+    assert found >= {"integer", "number"}
 
 
 def test_bounds_of_numbers_are_inclusive(document: dict[str, Any]) -> None:
@@ -153,6 +156,7 @@ def test_names_of_enumeration_values_are_distinct(document: dict[str, Any]) -> N
                 assert re.fullmatch(r"[A-Z]\w*", name), place
                 assert names.setdefault(name, place) == place, (name, place)
                 assert name not in document["components"]["schemas"], (name, place)
+    assert names
 
 
 def test_closed_sets_of_values_are_enumerations(document: dict[str, Any]) -> None:
