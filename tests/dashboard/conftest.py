@@ -17,7 +17,7 @@ from tests.support.clusters.cluster import running_embedded_cluster
 from tests.support.clusters.kube import Cluster
 from tests.support.gateways.bearer import bearer
 from tests.support.gateways.process import STEADY, GatewayProcess, gateway_process
-from tests.support.postgres import fresh_database
+from tests.support.postgres import connected, fresh_database
 from tools.dashboard import BUILT
 
 NAMESPACE = "default"
@@ -64,6 +64,20 @@ async def shared_gateway(
         yield running
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_closed_gateway(
+    cluster: Cluster, postgres_server_url: str, database_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[str, str]]:
+    """The addresses of a gateway that requires tokens, and of its database."""
+    directory = tmp_path_factory.mktemp("closed-gateway")
+    environment = STEADY | {"JOBGATE_OPEN_ACCESS": "false"}
+    async with (
+        fresh_database(postgres_server_url, template=database_template) as url,
+        gateway_process(url, cluster.kubeconfig, directory, **environment) as running,
+    ):
+        yield await running.start(), url
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def gateway(shared_gateway: GatewayProcess) -> AsyncIterator[GatewayProcess]:
     """The gateway of the session. It is empty when a test begins."""
@@ -86,7 +100,7 @@ async def tab(browser: Browser, gateway: GatewayProcess) -> AsyncIterator[Tab]:
 
 @dataclass(frozen=True, slots=True)
 class ClosedGateway:
-    """A gateway that requires tokens, and a token of a submitter."""
+    """A gateway that requires tokens, and its only token, that of a submitter."""
 
     url: str
     database_url: str
@@ -98,15 +112,16 @@ class ClosedGateway:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def closed_gateway(cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[ClosedGateway]:
-    environment = STEADY | {"JOBGATE_OPEN_ACCESS": "false"}
-    async with gateway_process(database_url, cluster.kubeconfig, tmp_path, **environment) as running:
-        url = await running.start()
-        headers = await bearer(database_url, "submitter", NAMESPACE)
-        async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
-            yield ClosedGateway(url, database_url, User(http, NAMESPACE, headers))
-            # The tests share the cluster, and some revoke all tokens.
-            await delete_all(User(http, NAMESPACE, await bearer(database_url, "admin", "*")))
+async def closed_gateway(shared_closed_gateway: tuple[str, str]) -> AsyncIterator[ClosedGateway]:
+    """The gateway of the session that requires tokens. It is empty when a test begins."""
+    url, database_url = shared_closed_gateway
+    headers = await bearer(database_url, "submitter", NAMESPACE)
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        yield ClosedGateway(url, database_url, User(http, NAMESPACE, headers))
+        # Some tests revoke all tokens.
+        await delete_all(User(http, NAMESPACE, await bearer(database_url, "admin", "*")))
+    async with connected(database_url) as connection:
+        await connection.execute("DELETE FROM api_tokens")
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from tests.dashboard.exercise import exercise
 from tests.dashboard.sets import create, create_set
 from tests.e2e.user import User, job
 from tests.support.gateways.bearer import bearer, revoke_all
+from tests.support.gateways.process import GatewayProcess
+from tests.support.waiting import until
 from tools.dashboard import BUILT, DASHBOARD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -31,7 +33,6 @@ VIEWS = {
     "system": "Accepted kinds",
 }
 TABS = ("", "/replicas", "/logs", "/history", "/events", "/scaling", "/manifest")
-ACTIONS = ("Scale", "Pause", "Resume", "Cancel", "Retry", "Delete")
 FAILED = re.compile("The page (could not load|failed to show)")
 
 
@@ -89,18 +90,33 @@ async def test_numbers_are_typed_and_stepped_in_the_dialog_scale(tab: Tab, runni
     await expect(added).to_be_visible()
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-async def test_the_dialog_of_an_action_stays_offline_and_keeps_its_input(tab: Tab, user: User, action: str) -> None:
-    name = f"offline-{action.lower()}"
-    if action == "Scale":
-        created = await user.submit(scalable(name, "sleep 600"))
-    else:
-        created = await user.submit(job(name, "exit 0" if action == "Retry" else "sleep 600"))
-    await (user.ended(name) if action == "Retry" else user.until(name, "Running"))
-    if action == "Resume":
-        await user.call("POST", f"/{name}/pause", 202)
-        await user.until(name, "Paused")
+async def test_the_dialog_of_an_action_stays_offline_and_keeps_its_input(tab: Tab, user: User) -> None:
+    """For the actions of a job that runs, each of which leads to the state that the next one needs."""
+    name = "offline"
+    created = await user.submit(job(name, "sleep 600"))
+    await user.until(name, "Running")
+    for action, phase in (("Pause", "Paused"), ("Resume", "Running"), ("Cancel", "Cancelled")):
+        await act_offline(tab, action, created)
+        await user.until(name, phase)
+    await act_offline(tab, "Retry", created)
+
+
+async def test_the_dialogs_of_sizes_and_deletions_stay_offline_and_keep_their_input(tab: Tab, user: User) -> None:
+    name = "offline"
+    created = await user.submit(scalable(name, "sleep 600"))
+    await user.until(name, "Running")
+    await act_offline(tab, "Scale", created)
+    records = partial(user.read, f"/{name}/scale-records")
+    await until(records, lambda found: found["items"][0]["outcome"] is not None, what="the job has its new size")
+    await act_offline(tab, "Delete", created)
+
+
+async def act_offline(tab: Tab, action: str, created: dict[str, Any]) -> None:
+    """Fill in the dialog of the action, confirm it offline and then online."""
+    name = created["name"]
+    # A page that shows an earlier state asks for another decision when it receives the present one.
     await tab.open(f"#/jobs/{created['uid']}")
+    await tab.page.reload()
     await tab.page.get_by_role("button", name=action, exact=True).click()
     dialog = tab.page.get_by_role("dialog", name=f"{action} {name}")
     await exercise(tab.page, dialog)
@@ -143,14 +159,21 @@ async def test_a_dialog_keeps_its_input_while_the_user_signs_in_again(
         await expect(tab.page.get_by_text("The cancel is requested.")).to_be_visible()
 
 
-@pytest.mark.parametrize("view", ["jobs", *VIEWS, *(f"jobs/{{job}}{each}" for each in TABS), "data/{set}"])
-async def test_a_view_stays_while_a_user_types_clicks_and_goes_offline(
-    tab: Tab, user: User, running: str, view: str
+async def test_views_stay_while_a_user_types_clicks_and_goes_offline(
+    browser: Browser, gateway: GatewayProcess, user: User, running: str
 ) -> None:
-    sample_set = await create_set(user, f"exercised-{view.strip('/').replace('/', '-').format(job='job', set='set')}")
-    spec = {"type": "clear", "sampleSetRef": {"name": sample_set["name"]}}
-    await create(user, "samplejobs", "SampleJob", f"{sample_set['name']}-job", spec)
-    address = f"#/{view.format(job=running, set=sample_set['uid'])}"
+    sample_set = await create_set(user, "exercised")
+    await create(user, "samplejobs", "SampleJob", "exercised", {"type": "clear", "sampleSetRef": {"name": "exercised"}})
+    for view in ("jobs", *VIEWS, *(f"jobs/{running}{each}" for each in TABS), f"data/{sample_set['uid']}"):
+        try:
+            async with opened(browser, gateway.url) as tab:
+                await exercise_offline(tab, f"#/{view}")
+        except Exception as error:
+            error.add_note(f"in the view {view}")
+            raise
+
+
+async def exercise_offline(tab: Tab, address: str) -> None:
     await tab.open(address)
     main = tab.page.get_by_role("main")
     await expect(main).to_be_visible()
