@@ -5,11 +5,12 @@ import io
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.dashboard.browser import PHONE, WIDE, Tab, opened
-from tests.dashboard.conftest import NAMESPACE
 from tests.e2e.user import User, job
+from tests.support.clusters.kube import Cluster, connect
 
 # The shown titles of cells that cannot have several lines. On a phone, each cell shows its title beside its value.
 UNBROKEN_TITLES = """[...document.querySelectorAll(".data-table td")]
@@ -17,15 +18,27 @@ UNBROKEN_TITLES = """[...document.querySelectorAll(".data-table td")]
     .filter(([_, style]) => style.content !== "none" && style.whiteSpace === "nowrap")
     .map(([title]) => title)"""
 
+# The usage of the jobs of other tests stays, so this test has a namespace of its own.
+NAMESPACE = "billed"
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_page_shows_what_jobs_have_used(browser: Browser, tab: Tab, user: User) -> None:
+@pytest_asyncio.fixture(loop_scope="session")
+async def billed(user: User, cluster: Cluster) -> User:
+    """A user of the namespace."""
+    async with connect(cluster) as kube:
+        await kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await kube.eventually(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default", bool)
+    return User(user.http, NAMESPACE, user.headers)
+
+
+async def test_the_page_shows_what_jobs_have_used(browser: Browser, tab: Tab, billed: User) -> None:
     manifest = job("used", "sleep 1; exit 1")
     container = manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": "250m", "memory": "64Mi"}}
-    await user.submit(manifest)
-    await user.ended("used")
+    await billed.submit(manifest)
+    await billed.ended("used")
 
     await tab.open("#/usage?resource=cpu&days=7")
     chart = tab.page.get_by_role("img", name="Chart of core hours by day")
