@@ -1,4 +1,4 @@
-"""Whether an imported job can be read: tried with the functions that read jobs, before anything is stored."""
+"""Checks a job of an export before it is stored, with the functions that read stored jobs."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

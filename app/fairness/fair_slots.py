@@ -14,7 +14,7 @@ class NoSlotError(Exception):
 
 
 class FairSlots:
-    """`count` slots, for which at most `max_waiting` callers wait.
+    """Slots for `count` callers at a time. At most `max_waiting` others wait, and keys get a free slot in turn.
 
     If more arrive, the newest wait of a key with the most waits ends with NoSlotError.
     """

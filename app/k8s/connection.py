@@ -33,7 +33,7 @@ async def connect(*, kubeconfig: str | None, context: str | None, limits: Transp
 
 
 async def load_endpoint(*, kubeconfig: str | None, context: str | None, clock: Clock) -> ClusterEndpoint:
-    """Return the address of the configured cluster. Raises ClusterNotConfigured if there is none."""
+    """Return the address and credentials of the configured cluster. Raises ClusterNotConfigured if there is none."""
     paths = _paths(kubeconfig)
     if paths is None and IN_CLUSTER not in os.environ:
         raise ClusterNotConfigured(

@@ -1,4 +1,4 @@
-"""Keeps a copy of all objects of one resource, whatever happens to the watch.
+"""A reflector, as in client-go: it lists and watches one resource, and keeps a sink equal to the cluster.
 
     list, page by page ──▶ sink.replaced      watch from the list's version ──▶ sink.applied, sink.deleted
       ▲                                          │  ended, cut, silent, 429, 5xx: watch again from the last version

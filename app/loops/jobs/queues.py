@@ -233,7 +233,7 @@ class QueueMirror:
         return self._cluster_queues.all()
 
     def cohorts(self) -> Iterable[Cohort] | None:
-        """Return the Cohorts; None if they cannot be read. A cluster that does not serve them has none."""
+        """Return the Cohorts; None if they cannot be read. A cluster without their API has no Cohorts."""
         is_known = self._cohort_reflector.synced.is_set() or not self._kueue.has_cohorts
         return self._cohorts.all() if is_known else None
 

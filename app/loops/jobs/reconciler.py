@@ -289,7 +289,7 @@ class Reconciler:
         return DecidedJob(job=job, decision=decision, decided_at=now, work=work)
 
     async def _persist(self, decided: Sequence[DecidedJob]) -> list[DecidedJob]:
-        """Store what is new. Returns the decisions to act on; a job that changed since it was loaded is left out."""
+        """Store the decisions that change a job. Return those to act on, without jobs that changed since their load."""
         unchanged = [item for item in decided if not must_be_written(item)]
         new = [item for item in decided if must_be_written(item)]
         try:

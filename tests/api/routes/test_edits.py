@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.vocabulary import JobPhase
-from tests.support.gateways.gateway import Gateway, jobs_path, manifest
+from tests.support.gateways.gateway import Gateway, manifest
 
 PATCH = {"Content-Type": "application/merge-patch+json"}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -16,26 +16,21 @@ def gateway(own_namespace: Gateway) -> Gateway:
     return own_namespace
 
 
-def hello(gateway: Gateway, *more: str) -> str:
-    """Return the path of the job hello, or of a part of it."""
-    return jobs_path(gateway.namespace, "hello", *more)
-
-
 async def history(gateway: Gateway) -> list[tuple[str, str, str]]:
-    items = (await gateway.client.get(hello(gateway, "history"))).json()["items"]
+    items = (await gateway.client.get(gateway.path("hello", "history"))).json()["items"]
     assert [item["seq"] for item in items] == list(range(1, len(items) + 1))
     return [(item["reason"], item["message"], item["actor"]) for item in items]
 
 
 async def test_mutable_fields_can_be_edited(gateway: Gateway) -> None:
     await gateway.submit()
-    answer = await gateway.client.patch(hello(gateway), json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
+    answer = await gateway.client.patch(gateway.path("hello"), json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
     assert answer.status_code == 202
     assert answer.json()["generation"] == 2
     assert answer.json()["spec"]["cleanUpPolicy"] == "All"
-    same = await gateway.client.patch(hello(gateway), json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
+    same = await gateway.client.patch(gateway.path("hello"), json={"spec": {"cleanUpPolicy": "All"}}, headers=PATCH)
     assert same.json()["generation"] == 2
-    put = await gateway.client.put(hello(gateway), json=manifest("hello", labels={"a": "b"}))
+    put = await gateway.client.put(gateway.path("hello"), json=manifest("hello", labels={"a": "b"}))
     assert put.status_code == 202
     assert (put.json()["labels"], put.json()["spec"]["cleanUpPolicy"]) == ({"a": "b"}, "None")
 
@@ -63,18 +58,18 @@ async def test_only_an_edit_of_the_spec_raises_the_generation(
 ) -> None:
     created = await gateway.submit()
     await gateway.conclude(created["uid"], {"phase": JobPhase.RUNNING, "observed_generation": 1})
-    before = await gateway.client.get(hello(gateway))
-    answer = await gateway.client.patch(hello(gateway), json=patch, headers=PATCH)
-    after = await gateway.client.get(hello(gateway))
+    before = await gateway.client.get(gateway.path("hello"))
+    answer = await gateway.client.patch(gateway.path("hello"), json=patch, headers=PATCH)
+    after = await gateway.client.get(gateway.path("hello"))
     metadata = patch.get("metadata", {})
     assert (answer.status_code, answer.json()) == (202 if edited else 200, after.json())
     assert (after.headers["ETag"] != before.headers["ETag"]) is edited
     assert (after.json()["generation"], after.json()["status"]["observedGeneration"]) == (generation, 1)
-    assert (await gateway.client.get(hello(gateway, "status"))).json()["generation"] == generation
+    assert (await gateway.client.get(gateway.path("hello", "status"))).json()["generation"] == generation
     assert after.json()["labels"] == metadata.get("labels", {})
     assert after.json()["annotations"] == metadata.get("annotations", {})
     assert after.json()["spec"] == created["spec"] | patch.get("spec", {})
-    selected = await gateway.client.get(jobs_path(gateway.namespace) + "?labelSelector=team%3Dvision")
+    selected = await gateway.client.get(gateway.path() + "?labelSelector=team%3Dvision")
     assert len(selected.json()["items"]) == int("labels" in metadata)
     assert ("Edited", "", "anonymous") in await history(gateway) or not edited
 
@@ -93,27 +88,27 @@ async def test_only_an_edit_of_the_spec_raises_the_generation(
 )
 async def test_other_edits_are_refused(patch: Any, pointer: str, code: str, gateway: Gateway) -> None:
     created = await gateway.submit()
-    answer = await gateway.client.patch(hello(gateway), json=patch, headers=PATCH)
+    answer = await gateway.client.patch(gateway.path("hello"), json=patch, headers=PATCH)
     assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
     assert any(error["pointer"].startswith(pointer) for error in answer.json()["errors"]), answer.text
-    assert (await gateway.client.get(hello(gateway))).json() == created
+    assert (await gateway.client.get(gateway.path("hello"))).json() == created
 
 
 async def test_a_patch_requires_its_media_type(gateway: Gateway) -> None:
     await gateway.submit()
-    assert (await gateway.client.patch(hello(gateway), json={})).status_code == 415
+    assert (await gateway.client.patch(gateway.path("hello"), json={})).status_code == 415
 
 
 async def test_a_job_is_paused_and_resumed(gateway: Gateway) -> None:
     created = await gateway.submit()
-    paused = await gateway.client.post(hello(gateway, "pause"), json={"reason": "lunch"})
+    paused = await gateway.client.post(gateway.path("hello", "pause"), json={"reason": "lunch"})
     assert paused.status_code == 202
     assert paused.json()["spec"]["runMode"]["pause"]["enabled"] is True
-    again = await gateway.client.post(hello(gateway, "pause"))
+    again = await gateway.client.post(gateway.path("hello", "pause"))
     assert (again.status_code, again.json()["generation"]) == (202, 2)  # the controller has not carried it out yet
     await gateway.conclude(created["uid"], {"phase": JobPhase.PAUSED, "observed_generation": 2})
-    assert (await gateway.client.post(hello(gateway, "pause"))).status_code == 200
-    resumed = await gateway.client.post(hello(gateway, "resume"))
+    assert (await gateway.client.post(gateway.path("hello", "pause"))).status_code == 200
+    resumed = await gateway.client.post(gateway.path("hello", "resume"))
     assert (resumed.status_code, resumed.json()["generation"]) == (202, 3)
     assert [entry[:2] for entry in await history(gateway)] == [
         ("Submitted", ""),
@@ -124,51 +119,51 @@ async def test_a_job_is_paused_and_resumed(gateway: Gateway) -> None:
 
 async def test_a_job_is_cancelled_once(gateway: Gateway) -> None:
     created = await gateway.submit()
-    assert (await gateway.client.post(hello(gateway, "cancel"), json={"reason": "enough"})).status_code == 202
-    assert (await gateway.client.post(hello(gateway, "cancel"))).status_code == 202
+    assert (await gateway.client.post(gateway.path("hello", "cancel"), json={"reason": "enough"})).status_code == 202
+    assert (await gateway.client.post(gateway.path("hello", "cancel"))).status_code == 202
     assert (await history(gateway))[1:] == [("CancelRequested", "enough", "anonymous")]
     await gateway.conclude(created["uid"], {"phase": JobPhase.CANCELLED})
-    assert (await gateway.client.post(hello(gateway, "cancel"))).status_code == 200
+    assert (await gateway.client.post(gateway.path("hello", "cancel"))).status_code == 200
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
 async def test_actions_on_an_ended_job_are_refused(action: str, gateway: Gateway) -> None:
     created = await gateway.submit()
     await gateway.conclude(created["uid"], {"phase": JobPhase.SUCCEEDED})
-    answer = await gateway.client.post(hello(gateway, action))
+    answer = await gateway.client.post(gateway.path("hello", action))
     assert (answer.status_code, answer.json()["code"]) == (409, "AlreadyFinished")
     assert "patch" not in answer.json()["detail"], "the client did not send one"
 
 
 async def test_delete_keeps_the_record(gateway: Gateway) -> None:
     created = await gateway.submit()
-    answer = await gateway.client.delete(hello(gateway) + "?reason=old")
+    answer = await gateway.client.delete(gateway.path("hello") + "?reason=old")
     assert answer.status_code == 202
     assert answer.json()["deletedAt"] is not None
-    assert (await gateway.client.delete(hello(gateway))).status_code == 202
+    assert (await gateway.client.delete(gateway.path("hello"))).status_code == 202
     assert (await history(gateway))[-1] == ("DeleteRequested", "old", "anonymous")
-    assert (await gateway.client.patch(hello(gateway), json={}, headers=PATCH)).status_code == 409
+    assert (await gateway.client.patch(gateway.path("hello"), json={}, headers=PATCH)).status_code == 409
     assert (await gateway.client.get(f"/api/v1/jobs/{created['uid']}")).status_code == 200
 
 
 async def test_a_retry_creates_a_new_job(gateway: Gateway) -> None:
     created = await gateway.submit()
-    early = await gateway.client.post(hello(gateway, "retry"))
+    early = await gateway.client.post(gateway.path("hello", "retry"))
     assert (early.status_code, early.json()["code"]) == (409, "NotFinished")
     await gateway.conclude(created["uid"], {"phase": JobPhase.FAILED})
-    retried = await gateway.client.post(hello(gateway, "retry"), headers={"Idempotency-Key": "once"})
+    retried = await gateway.client.post(gateway.path("hello", "retry"), headers={"Idempotency-Key": "once"})
     assert retried.status_code == 201
     job = retried.json()
     assert job["name"].startswith("hello-")
     assert (job["retryOf"], job["spec"]) == (created["uid"], created["spec"])
-    assert retried.headers["location"] == jobs_path(gateway.namespace, job["name"])
-    again = await gateway.client.post(hello(gateway, "retry"), headers={"Idempotency-Key": "once"})
+    assert retried.headers["location"] == gateway.path(job["name"])
+    again = await gateway.client.post(gateway.path("hello", "retry"), headers={"Idempotency-Key": "once"})
     assert (again.status_code, again.json()) == (200, job)
-    same_name = await gateway.client.post(hello(gateway, "retry"), json={"name": "hello"})
+    same_name = await gateway.client.post(gateway.path("hello", "retry"), json={"name": "hello"})
     assert (same_name.status_code, same_name.json()["name"]) == (201, "hello")
-    assert (await gateway.client.get(hello(gateway))).json()["uid"] == same_name.json()["uid"]
+    assert (await gateway.client.get(gateway.path("hello"))).json()["uid"] == same_name.json()["uid"]
     await gateway.conclude(job["uid"], {"phase": JobPhase.FAILED})
-    third = (await gateway.client.post(jobs_path(gateway.namespace, job["name"], "retry"))).json()
+    third = (await gateway.client.post(gateway.path(job["name"], "retry"))).json()
     assert len(third["name"]) == len(job["name"])
 
 
@@ -179,7 +174,7 @@ async def test_a_retry_creates_a_new_job(gateway: Gateway) -> None:
 async def test_invalid_bodies_of_actions_are_refused(body: bytes, pointer: str, gateway: Gateway) -> None:
     await gateway.submit()
     answer = await gateway.client.post(
-        hello(gateway, "cancel"), content=body, headers={"Content-Type": "application/json"}
+        gateway.path("hello", "cancel"), content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code in (400, 422)
     assert answer.json()["errors"][0]["pointer"] == pointer

@@ -27,11 +27,6 @@ def gateway(own_namespace: Gateway) -> Gateway:
     return own_namespace
 
 
-def hello(gateway: Gateway, *more: str) -> str:
-    """Return the path of the job hello, or of a part of it."""
-    return jobs_path(gateway.namespace, "hello", *more)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def resizable() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -45,20 +40,18 @@ async def submit(
     sizes: Mapping[str, int] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    answer = await gateway.client.post(
-        jobs_path(gateway.namespace), json=resizable_job.manifest(name, sizes, annotations)
-    )
+    answer = await gateway.client.post(gateway.path(), json=resizable_job.manifest(name, sizes, annotations))
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
     return created
 
 
 async def scale(gateway: Gateway, body: Any, **headers: str) -> httpx2.Response:
-    return await gateway.client.post(hello(gateway, "scale"), json=body, headers=headers)
+    return await gateway.client.post(gateway.path("hello", "scale"), json=body, headers=headers)
 
 
 async def records(gateway: Gateway) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = (await gateway.client.get(hello(gateway, "scale-records"))).json()["items"]
+    items: list[dict[str, Any]] = (await gateway.client.get(gateway.path("hello", "scale-records"))).json()["items"]
     return items
 
 
@@ -91,7 +84,7 @@ async def test_a_scale_is_an_edit_with_a_record(gateway: Gateway) -> None:
         "outcome": None,
         "message": "",
     }
-    history = (await gateway.client.get(hello(gateway, "history"))).json()["items"]
+    history = (await gateway.client.get(gateway.path("hello", "history"))).json()["items"]
     assert [(line["reason"], line["message"]) for line in history][1:] == [("ScaleRequested", "the queue is long")]
 
 
@@ -117,7 +110,7 @@ async def test_an_edit_that_changes_a_size_is_recorded_too(gateway: Gateway, met
     await submit(gateway)
     more = resizable_job.manifest(sizes={"worker": 5})
     headers = PATCH if method == "PATCH" else {}
-    answer = await gateway.client.request(method, hello(gateway), json=more, headers=headers)
+    answer = await gateway.client.request(method, gateway.path("hello"), json=more, headers=headers)
     assert answer.status_code == 202, answer.text
     assert [(record["fromReplicas"], record["toReplicas"], record["reason"]) for record in await records(gateway)] == [
         (2, 5, "")
@@ -153,7 +146,7 @@ async def test_invalid_sizes_are_refused(body: Any, errors: list[tuple[str, str]
     assert answer.status_code == 422, answer.text
     found = [(error["pointer"], error["code"]) for error in answer.json()["errors"]]
     assert set(errors) <= set(found), found
-    assert (await gateway.client.get(hello(gateway))).json() == created
+    assert (await gateway.client.get(gateway.path("hello"))).json() == created
 
 
 async def test_an_error_says_which_sizes_are_accepted(gateway: Gateway) -> None:
@@ -171,7 +164,7 @@ async def test_a_kind_or_a_job_with_one_size_cannot_be_scaled(gateway: Gateway) 
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, "ScaleNotSupported")
     await submit(gateway, "fixed", annotations={"tests/least": "2", "tests/most": "2"})
-    answer = await gateway.client.post(jobs_path(gateway.namespace, "fixed", "scale"), json={"replicas": 2})
+    answer = await gateway.client.post(gateway.path("fixed", "scale"), json={"replicas": 2})
     assert (answer.status_code, answer.json()["code"]) == (409, "ScaleNotSupported")
 
 
@@ -179,19 +172,17 @@ async def test_a_kind_or_a_job_with_one_size_cannot_be_scaled(gateway: Gateway) 
 async def test_an_ended_or_deleted_job_cannot_be_scaled(phase: JobPhase | None, code: str, gateway: Gateway) -> None:
     created = await submit(gateway)
     if phase is None:
-        await gateway.client.delete(hello(gateway))
+        await gateway.client.delete(gateway.path("hello"))
     else:
         await gateway.conclude(created["uid"], {"phase": phase})
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, code)
-    assert (
-        await gateway.client.post(jobs_path(gateway.namespace, "none", "scale"), json={"replicas": 3})
-    ).status_code == 404
+    assert (await gateway.client.post(gateway.path("none", "scale"), json={"replicas": 3})).status_code == 404
 
 
 async def test_a_cancelled_job_cannot_be_scaled(gateway: Gateway) -> None:
     await submit(gateway)
-    await gateway.client.post(hello(gateway, "cancel"))
+    await gateway.client.post(gateway.path("hello", "cancel"))
     answer = await scale(gateway, {"replicas": 3})
     assert (answer.status_code, answer.json()["code"]) == (409, "Cancelling")
     assert await records(gateway) == []
@@ -199,7 +190,7 @@ async def test_a_cancelled_job_cannot_be_scaled(gateway: Gateway) -> None:
 
 async def test_if_match_applies_to_a_scale(gateway: Gateway) -> None:
     await submit(gateway)
-    tag = (await gateway.client.get(hello(gateway))).headers["etag"]
+    tag = (await gateway.client.get(gateway.path("hello"))).headers["etag"]
     assert (await scale(gateway, {"replicas": 3}, **{"If-Match": tag})).status_code == 202
     assert (await scale(gateway, {"replicas": 4}, **{"If-Match": tag})).status_code == 412
 
@@ -216,11 +207,11 @@ async def test_a_scale_needs_the_role_submitter(closed_gateway: Gateway) -> None
 async def test_a_scale_up_that_needs_a_pod_name_in_use_is_refused(gateway: Gateway) -> None:
     await submit(gateway, sizes={"worker": 2, "worker-a": 0})
     holder = await submit(gateway, "hello-worker", {"a": 2})  # its pods are hello-worker-a-0 and hello-worker-a-1
-    before = (await gateway.client.get(hello(gateway))).json()
+    before = (await gateway.client.get(gateway.path("hello"))).json()
     answer = await scale(gateway, {"task": "worker-a", "replicas": 1})
     assert (answer.status_code, answer.json()["code"]) == (409, "NameTaken")
     assert f"hello-worker ({holder['uid']})" in answer.json()["errors"][0]["detail"]
-    assert (await gateway.client.get(hello(gateway))).json() == before
+    assert (await gateway.client.get(gateway.path("hello"))).json() == before
     assert await records(gateway) == []
 
 
@@ -233,7 +224,7 @@ async def test_concurrent_additions_all_count(gateway: Gateway) -> None:
             for _ in range(4)
         )
     )
-    assert sizes((await gateway.client.get(hello(gateway))).json()) == {"worker": 5}
+    assert sizes((await gateway.client.get(gateway.path("hello"))).json()) == {"worker": 5}
     assert [(record["fromReplicas"], record["toReplicas"]) for record in await records(gateway)] == [
         (size, size + 1) for size in range(1, 5)
     ]
@@ -243,10 +234,10 @@ async def test_a_concurrent_scale_and_edit_both_apply(gateway: Gateway) -> None:
     await submit(gateway)
     label = {"metadata": {"labels": {"a": "b"}}}
     answers = await asyncio.gather(
-        scale(gateway, {"replicas": 5}), gateway.client.patch(hello(gateway), json=label, headers=PATCH)
+        scale(gateway, {"replicas": 5}), gateway.client.patch(gateway.path("hello"), json=label, headers=PATCH)
     )
     assert [answer.status_code for answer in answers] == [202, 202]
-    job = (await gateway.client.get(hello(gateway))).json()
+    job = (await gateway.client.get(gateway.path("hello"))).json()
     assert (job["labels"], sizes(job), job["generation"]) == ({"a": "b"}, {"worker": 5}, 2)
 
 
@@ -256,10 +247,10 @@ async def test_native_status_has_scale_records_and_reports(gateway: Gateway) -> 
     await submit(gateway, "calm")
     assert await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 1})
     native = {"records": [1], "reported": {"gpu": 1}}
-    assert (await gateway.client.get(hello(gateway))).json()["nativeStatus"] == native
+    assert (await gateway.client.get(gateway.path("hello"))).json()["nativeStatus"] == native
     for _ in range(2):
         await edits.set_reported(gateway.db, UUID(created["uid"]), {"gpu": 2})
-        listed = (await gateway.client.get(jobs_path(gateway.namespace))).json()["items"]
+        listed = (await gateway.client.get(gateway.path())).json()["items"]
         assert {item["name"]: item["nativeStatus"] for item in listed} == {
             "hello": native | {"reported": {"gpu": 2}},
             "calm": {"records": [], "reported": {}},
@@ -275,5 +266,5 @@ async def test_outcomes_and_leaving_ranks_are_shown(gateway: Gateway) -> None:
     await gateway.conclude(created["uid"], {}, replicas=leaving, scaled=[settled])
     (shown,) = await records(gateway)
     assert (shown["outcome"], shown["message"], shown["settledAt"]) == ("Refused", "no room", shown["requestedAt"])
-    replicas = (await gateway.client.get(hello(gateway, "replicas"))).json()["items"]
+    replicas = (await gateway.client.get(gateway.path("hello", "replicas"))).json()["items"]
     assert [(record["rank"], record["leaving"]) for record in replicas] == [(0, False), (1, False), (2, True)]

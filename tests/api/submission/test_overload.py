@@ -63,6 +63,18 @@ async def test_a_token_with_many_submissions_delays_another_by_one(closed_gatewa
     assert "one" in (await created(closed_gateway, one))[:2]
 
 
+@pytest.mark.parametrize("path", ["", "?", "/batch?atomic=true"])
+async def test_a_body_is_decoded_when_the_request_has_its_turn(gateway: Gateway, path: str) -> None:
+    """The values of the bodies that wait would take much more memory than the bodies."""
+    turns = one_at_a_time(gateway, max_waiting=1)
+    async with TaskGroup() as group:
+        async with turns.turn("a request in progress"):
+            headers = {"Content-Type": "application/json"}
+            sent = group.create_task(gateway.client.post(f"{jobs_path()}{path}", content=b"{", headers=headers))
+            await until(lambda: turns.waiting == 1, what="the request waits, and is not refused")
+        assert (await sent).status_code == 400
+
+
 async def test_only_the_token_that_overloads_the_process_is_refused(closed_gateway: Gateway) -> None:
     turns = one_at_a_time(closed_gateway, max_waiting=5)
     many, one = [await closed_gateway.token("submitter", NAMESPACE) for _ in range(2)]

@@ -66,6 +66,10 @@ class Gateway:
     namespace: str = NAMESPACE
     _lease: leases.Lease | None = None
 
+    def path(self, *parts: str) -> str:
+        """Return the path of the jobs of the namespace, or of one of them by its name, or of a part of it."""
+        return jobs_path(self.namespace, *parts)
+
     async def token(self, role: str, *namespaces: str) -> dict[str, str]:
         """Headers of a new token."""
         now = datetime.now(UTC)  # noqa: TID251 - a test is its own clock

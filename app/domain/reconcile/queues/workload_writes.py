@@ -52,7 +52,7 @@ def is_removed(queue: ObservedQueue, status: JobStatus) -> bool:
 def queue_actions(
     inputs: Inputs, status: JobStatus, permit: Permit, members: Members, *, removing: bool
 ) -> list[Action]:
-    """Return what is to be written to the Workloads and the gates of the pods."""
+    """Return the actions that write the Workloads of the job and remove the scheduling gates of its pods."""
     record, queue = permit.record, inputs.observed.queue
     ungated: list[Action] = []
     if record is not None:
