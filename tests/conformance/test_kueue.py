@@ -321,6 +321,19 @@ async def test_pods_that_are_not_needed_any_more_give_their_quota_back(api: Kube
     await api.eventually(f"{queue.local_queues}/q", lambda obj: obj["status"]["flavorsUsage"] == used)
 
 
+async def test_pods_that_are_not_needed_before_the_admission_get_no_quota(api: KubeClient, queue: Queues) -> None:
+    await queue.submit("runs", "q", pod_set(cpu="2"))
+    await queue.admitted("runs")
+    await queue.submit("waits", "q", pod_set(count=3))
+    await queue.reaches("waits", holds("QuotaReserved", "False", "Pending"))
+    pods = [{"name": "main", "count": 1}]
+    assert (await queue.write_status("waits", lambda status: status.update(reclaimablePods=pods))).status == 200
+    admitted = await queue.admitted("waits")
+    assert admitted["status"]["admission"]["podSetAssignments"][0]["count"] == 2
+    used = [{"name": queue.wide("f"), "resources": [{"name": "cpu", "total": "4"}]}]
+    await api.eventually(f"{queue.local_queues}/q", lambda obj: obj["status"]["flavorsUsage"] == used)
+
+
 async def test_a_workload_holds_its_quota_until_it_is_gone(api: KubeClient, queue: Queues) -> None:
     body = workload("leaves", "q", pod_set(cpu="3"))
     body["metadata"]["finalizers"] = ["example.com/pods"]

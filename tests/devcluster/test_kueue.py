@@ -22,7 +22,7 @@ def workload(name: str, priority: int, created: str, cpu: str = "1", *, evicted:
     assigned = {"name": "main", "count": 1, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": cpu}}
     return {
         "metadata": {"name": name, "uid": name, "creationTimestamp": created},
-        "spec": {"priority": priority},
+        "spec": {"priority": priority, "podSets": [{"name": "main", "count": 1}]},
         "status": {"conditions": conditions, "admission": {"podSetAssignments": [assigned]}},
     }
 

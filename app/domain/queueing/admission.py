@@ -179,9 +179,10 @@ class Unadmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """Kueue has admitted the job: its pods may run."""
+    """Kueue has admitted the job: its pods may run. `counts` are the pods of each pod set at the time of admission."""
 
     pod_sets: Mapping[str, PodSetAdmission]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +323,7 @@ def _admitted_verdict(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> 
     assigned = {item.name: item for item in (admission.pod_set_assignments if admission is not None else ())}
     reclaimable = {item.name: item.count for item in workload.status.reclaimable_pods}
     pod_sets: dict[str, PodSetAdmission] = {}
+    counts: dict[str, int] = {}
     for pod_set in workload.spec.pod_sets:
         assignment = assigned.get(pod_set.name, PodSetAssignment())
         names = dict.fromkeys(assignment.flavors.values())
@@ -342,7 +344,8 @@ def _admitted_verdict(workload: Workload, flavors: Mapping[str, FlavorSpec]) -> 
             return Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message=message, holds_quota=True)
         admitted = _pod_set_admission(workload, pod_set.name, [flavors[name] for name in names])
         pod_sets[pod_set.name] = replace(admitted, topology=topology)
-    return Admitted(pod_sets=pod_sets)
+        counts[pod_set.name] = needed if assignment.count is None else assignment.count
+    return Admitted(pod_sets=pod_sets, counts=counts)
 
 
 def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec]) -> PodSetAdmission:
@@ -364,19 +367,20 @@ def _pod_set_admission(workload: Workload, name: str, flavors: list[FlavorSpec])
 
 
 def task_admissions(
-    verdict: Admitted, tasks: Mapping[str, TaskAdmission], ended: Sequence[Rank], reclaimable: Mapping[str, int]
+    verdict: Admitted, tasks: Mapping[str, TaskAdmission], ended: Sequence[Rank]
 ) -> Mapping[str, TaskAdmission]:
     """Return the admission of each task of a Workload. `tasks` are in the order of the job, with the ranks they cover.
 
-    Kueue has places for all replicas of a pod set but for the `reclaimable` ones: those that `ended` before.
+    Kueue has places for all replicas of a pod set but for those that `ended` before, if it knew of them.
     """
     found: dict[str, TaskAdmission] = {}
     places: Counter[str] = Counter()
     without = [key for key in ended if key.task in tasks and tasks[key.task].covers(key.rank)]
-    counts = Counter(tasks[key.task].pod_set for key in without)
+    needed = Counter(RecordedWorkload(number=0, tasks=tasks).sizes)
+    needed.subtract(tasks[key.task].pod_set for key in without)
     for name, task in tasks.items():
-        # Otherwise the pod set is of a new Workload, which has places for ended replicas too.
-        is_known = counts[task.pod_set] == reclaimable.get(task.pod_set, 0)
+        # Otherwise Kueue has admitted a new Workload before jobgate could tell it of the ended replicas.
+        is_known = verdict.counts.get(task.pod_set) == needed[task.pod_set]
         ranks = tuple(sorted(key.rank for key in without if key.task == name and is_known))
         pods = verdict.pod_sets.get(task.pod_set, PodSetAdmission())
         found[name] = replace(task, pods=pods, first=places[task.pod_set], ended=ranks)

@@ -8,7 +8,7 @@ created ─▶ pending ─▶ admitted ─▶ Finished
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 
 from devcluster.controllers.kueue import conditions, preemption, queues
@@ -26,11 +26,12 @@ from devcluster.controllers.kueue.workloads import (
     pod_sets,
     priority_of,
     queue_order,
+    request_of,
     total,
     usage,
 )
 from devcluster.errors import StatusError
-from devcluster.formats.objects import Object, condition, labels, meta, spec, uid
+from devcluster.formats.objects import Object, condition, labels, spec, uid
 from devcluster.formats.selectors import selects
 from devcluster.registry.operations import ObjectAddress, Registry
 from devcluster.registry.store import Change, ChangeType, Record
@@ -50,8 +51,8 @@ class KueueController:
         self._runs = runs
         self._store = registry.store
         self._feed = registry.store.feed()
-        # By uid: the generation of a Workload that does not fit. It is tried again once quota is free.
-        self._parked: dict[str, int] = {}
+        # By uid: what a Workload requests that does not fit. It is tried again once quota is free.
+        self._parked: dict[str, Hashable] = {}
 
     async def run(self) -> None:
         self.reconcile()
@@ -181,11 +182,11 @@ class KueueController:
         can_preempt = found["preemption"]["withinClusterQueue"] != "Never"
         quota = Quota(queues.groups_of(queue.object), flavors, node, can_preempt)
         for record in waiting:
-            own, generation = uid(record.object), meta(record.object)["generation"]
-            is_parked = self._parked.get(own) == generation
+            own, request = uid(record.object), request_of(record.object)
+            is_parked = self._parked.get(own) == request
             fit = Fit.NONE if is_parked else self._try(record, queue, reserving, quota)
             if fit is Fit.NONE:
-                self._parked[own] = generation
+                self._parked[own] = request
             if fit is Fit.AFTER_PREEMPTION or (fit is Fit.NONE and found["queueingStrategy"] == "StrictFIFO"):
                 return
 

@@ -1,6 +1,6 @@
 """What a Workload is to its queue: its state, its order, what it requests and what it uses. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -69,18 +69,27 @@ def queue_order(workload: Object) -> tuple[int, str, str]:
 
 
 def pod_sets(workload: Object) -> list[PodSet]:
-    reclaimable = _reclaimable(workload)
+    needed = _count_needed(workload)
     found = []
     for item in spec(workload)["podSets"]:
         pod = {"spec": _with_requests(spec(item["template"]))}
-        count = max(item["count"] - reclaimable.get(item["name"], 0), 0)
+        count = needed[item["name"]]
         requests = {name: amount * count for name, amount in pod_amounts(pod).items()}
         found.append(PodSet(item["name"], count, pod, requests))
     return found
 
 
-def _reclaimable(workload: Object) -> dict[str, int]:
-    return {entry["name"]: entry["count"] for entry in status(workload).get("reclaimablePods") or []}
+def request_of(workload: Object) -> Hashable:
+    """Return a value that changes with what a Workload requests."""
+    return meta(workload)["generation"], frozenset(_count_needed(workload).items())
+
+
+def _count_needed(workload: Object) -> dict[str, int]:
+    """Return how many pods of each pod set are still needed."""
+    reclaimable = {entry["name"]: entry["count"] for entry in status(workload).get("reclaimablePods") or []}
+    return {
+        item["name"]: max(item["count"] - reclaimable.get(item["name"], 0), 0) for item in spec(workload)["podSets"]
+    }
 
 
 def _with_requests(pod: Object) -> Object:
@@ -100,11 +109,11 @@ def _with_requests(pod: Object) -> Object:
 
 def usage(workload: Object) -> Usage:
     """Return what an admitted Workload uses: its assignments without the pods that it does not need any more."""
-    reclaimable = _reclaimable(workload)
+    needed = _count_needed(workload)
     found: Usage = {}
     for assignment in (status(workload).get("admission") or {}).get("podSetAssignments") or []:
         count = assignment.get("count") or 1
-        share = Decimal(max(count - reclaimable.get(assignment["name"], 0), 0)) / count
+        share = Decimal(min(count, needed.get(assignment["name"], count))) / count
         used = amounts(assignment.get("resourceUsage"))
         for resource, flavor in (assignment.get("flavors") or {}).items():
             key = (flavor, resource)

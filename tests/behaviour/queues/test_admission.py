@@ -115,11 +115,17 @@ async def test_ended_replicas_give_their_quota_back(queues: Queues, tmp_path: Pa
     uid = await queues.submit("partly", f"HOSTNAME=$(hostname); {script}", replicas=2)
     reclaimed = [{"name": "worker", "count": 1}]
     await queues.workload(uid, lambda body: body.get("status", {}).get("reclaimablePods") == reclaimed)
-    await queues.submit("next", "exit 0")
-    await jobs.until("next", "Succeeded")
+    await queues.submit("next")
+    await jobs.until("next", "Running")
+    # After a pause, the job needs quota only for the replica that has not ended.
+    await jobs.pause("partly")
+    await jobs.kube.gone(queues.path(uid))
+    await jobs.resume("partly")
+    await jobs.until("partly", "Running")
+    workload = await queues.workload(uid, lambda body: body.get("status", {}).get("reclaimablePods") == reclaimed)
+    assert workload["status"]["admission"]["podSetAssignments"][0]["count"] == 1
     mark.touch()
     await jobs.until("partly", "Succeeded")
-    await until(lambda: jobs.status("partly"), lambda status: status["phase"] == "Succeeded", what="the end")
     await jobs.delete("partly")
     await jobs.delete("next")
     await queues.until_no_workload()

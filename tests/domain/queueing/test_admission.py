@@ -66,7 +66,8 @@ def verdict(workload: Workload, **flavors: FlavorSpec) -> Verdict:
 def test_an_admission_has_its_flavors_and_the_updates_of_its_checks() -> None:
     found = verdict(a_workload(*ADMITTED, status={"admission": ASSIGNED}))
     assert found == Admitted(
-        pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, tolerations=({"key": "a"},))}
+        pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, tolerations=({"key": "a"},))},
+        counts={"worker": 2},
     )
     checks = [{"podSetUpdates": [UPDATES, {**UPDATES, "name": "other"}]}]
     found = verdict(a_workload(*ADMITTED, status={"admission": ASSIGNED, "admissionChecks": checks}))
@@ -87,6 +88,11 @@ def a_topology(*nodes: str) -> TopologyAssignment:
         values_per_level=(LevelValues(individual=IndividualValues(roots=nodes)),),
     )
     return TopologyAssignment(levels=("host",), slices=(part,))
+
+
+def a_placed(*nodes: str) -> Admitted:
+    """An admission with a pod on each node."""
+    return Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology(*nodes))}, counts={"worker": len(nodes)})
 
 
 def nodes_of(admission: Mapping[str, TaskAdmission], *replicas: Rank) -> list[str]:
@@ -135,28 +141,30 @@ def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
 
     replicas = [Rank(task, rank) for task in ("worker", "ps") for rank in (0, 1)]
     tasks = in_worker("worker", "ps")
-    four = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c", "d"))})
-    admission = task_admissions(four, tasks, [], {})
+    four = a_placed("a", "b", "c", "d")
+    admission = task_admissions(four, tasks, [])
     assert nodes_of(admission, *replicas) == ["a", "b", "c", "d"]
     assert TaskAdmission(pod_set="p", size=1, pods=PodSetAdmission()).domain_of(0) == {}
-    # A Workload that was made again has places for ended replicas, and one that was evicted has none.
-    assert nodes_of(task_admissions(four, tasks, [replicas[0]], {}), *replicas) == ["a", "b", "c", "d"]
-    three = with_topology(admission, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c"))}))
-    assert nodes_of(three, *replicas) == ["a", "b", "c", "a"]
-    again = task_admissions(four, tasks, [replicas[3], replicas[0]], {"worker": 2})
-    assert nodes_of(again, replicas[1], replicas[2]) == ["a", "b"]
+    assert nodes_of(with_topology(admission, a_placed("a", "b", "c")), *replicas) == ["a", "b", "c", "a"]
+
+
+def test_ended_replicas_have_places_only_if_kueue_did_not_know_of_them() -> None:
+    replicas = [Rank(task, rank) for task in ("worker", "ps") for rank in (0, 1)]
+    tasks = in_worker("worker", "ps")
+    whole = task_admissions(a_placed("a", "b", "c", "d"), tasks, [replicas[0]])
+    assert nodes_of(whole, *replicas) == ["a", "b", "c", "d"]
+    rest = task_admissions(a_placed("a", "b"), tasks, [replicas[3], replicas[0]])
+    assert nodes_of(rest, replicas[1], replicas[2]) == ["a", "b"]
 
 
 def test_the_places_in_a_further_workload_begin_with_its_first_replica() -> None:
-    two = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b"))})
-    further = task_admissions(two, in_worker("worker", from_rank=3, size=5), [Rank("worker", 0)], {})
+    further = task_admissions(a_placed("a", "b"), in_worker("worker", from_rank=3, size=5), [Rank("worker", 0)])
     assert nodes_of(further, Rank("worker", 3), Rank("worker", 4)) == ["a", "b"]
     # What has ended of other Workloads has no places in this one.
     ended = [Rank("worker", 0), Rank("worker", 3), Rank("other", 4)]
-    one = task_admissions(two, in_worker("worker", from_rank=3, size=5), ended, {"worker": 1})
+    one = task_admissions(a_placed("a"), in_worker("worker", from_rank=3, size=5), ended)
     assert nodes_of(one, Rank("worker", 4)) == ["a"]
-    four = Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "b", "c", "d"))})
-    both = task_admissions(four, in_worker("worker", "ps", from_rank=3, size=5), [], {})
+    both = task_admissions(a_placed("a", "b", "c", "d"), in_worker("worker", "ps", from_rank=3, size=5), [])
     assert nodes_of(both, Rank("worker", 3), Rank("ps", 3)) == ["a", "c"]
 
 
@@ -165,9 +173,8 @@ def test_another_node_in_place_of_a_lost_one_changes_the_admission() -> None:
         Admitted(pod_sets={"worker": PodSetAdmission(node_labels={"pool": "a"}, topology=a_topology("a", "b"))}),
         in_worker("worker"),
         [],
-        {},
     )
-    after = with_topology(before, Admitted(pod_sets={"worker": PodSetAdmission(topology=a_topology("a", "c"))}))
+    after = with_topology(before, a_placed("a", "c"))
     assert nodes_of(after, Rank("worker", 0), Rank("worker", 1)) == ["a", "c"]
     assert after["worker"].pods.node_labels == {"pool": "a"}
     assert with_topology(before, Admitted(pod_sets={})) == before

@@ -56,6 +56,7 @@ class ModelWorkload:
     ready: bool = False
     finished: bool = False
     reclaimable: Mapping[str, int] = field(default_factory=dict)
+    admitted: Mapping[str, int] = field(default_factory=dict)
 
     def raw(self) -> Workload:
         known = {
@@ -69,7 +70,9 @@ class ModelWorkload:
             ObjectCondition(type=kind, status=str(value), reason=self.evicted or kind, message="said Kueue")
             for kind, value in known.items()
         )
-        assigned = tuple(PodSetAssignment(name=name, flavors={"cpu": FLAVOR}) for name in self.sizes)
+        assigned = tuple(
+            PodSetAssignment(name=name, count=count, flavors={"cpu": FLAVOR}) for name, count in self.admitted.items()
+        )
         return Workload(
             metadata=Metadata(
                 uid=self.uid,
@@ -141,6 +144,7 @@ class ModelKueue:
         ]
         for found in waiting:
             found.reserved, found.evicted = True, ""
+            found.admitted = {name: size - found.reclaimable.get(name, 0) for name, size in found.sizes.items()}
         return bool(waiting)
 
     def evict(self, reason: str = "Preempted", index: int = 0) -> None:
@@ -205,10 +209,13 @@ class ModelKueue:
             case MarkPodsReady():
                 found.ready = True
             case ReclaimPods(counts=counts):
-                before, found.reclaimable = found.reclaimable, dict(counts)
-                assert found.reserved, "only an admitted Workload has quota to give back"
-                assert all(found.reclaimable.get(name, 0) >= count for name, count in before.items())
+                self._reclaim(found, dict(counts))
                 self.check_quota(running)
+
+    @staticmethod
+    def _reclaim(found: ModelWorkload, counts: Mapping[str, int]) -> None:
+        before, found.reclaimable = found.reclaimable, counts
+        assert all(counts.get(name, 0) >= count for name, count in before.items())
 
     def _give_back(self, found: ModelWorkload, action: WorkloadAction) -> None:
         self.returns += found.reserved

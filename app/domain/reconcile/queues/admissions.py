@@ -90,9 +90,14 @@ def is_outdated(known: RecordedWorkload, observed: ObservedWorkload, queue: str,
     """
     if observed.sizes != known.sizes or observed.queue != queue:
         return True
-    # What an earlier admission has reclaimed stays, and Kueue reserves no quota for it. A new Workload has none.
-    reclaimable = Counter(known.tasks[key.task].pod_set for key in ended if known.is_for(key))
-    return any(count not in (0, reclaimable[name]) for name, count in observed.reclaimable.items())
+    # What is reclaimed stays, and Kueue reserves no quota for it.
+    without = count_ended(known, ended)
+    return any(count not in (0, without[name]) for name, count in observed.reclaimable.items())
+
+
+def count_ended(known: RecordedWorkload, ended: Iterable[Rank]) -> Counter[str]:
+    """Return how many replicas of each pod set of a Workload have `ended`, and need no quota any more."""
+    return Counter(known.tasks[key.task].pod_set for key in ended if known.is_for(key))
 
 
 def judge(known: RecordedWorkload, observed: ObservedWorkload | None, queue: str, ended: Iterable[Rank]) -> Verdict:
@@ -114,7 +119,7 @@ def admit(inputs: Inputs, known: RecordedWorkload, verdict: Admitted, observed: 
         return replace(known, tasks=with_topology(known.tasks, verdict), evicted="")
     # Postgres does not keep the order of the tasks.
     tasks = workload_for(inputs.plan, known.number, ranks_of(known)).tasks
-    admitted = task_admissions(verdict, tasks, ended_ranks(inputs), observed.reclaimable)
+    admitted = task_admissions(verdict, tasks, ended_ranks(inputs))
     return replace(known, tasks=admitted, admitted=True, reclaimed=dict(observed.reclaimable), evicted="")
 
 

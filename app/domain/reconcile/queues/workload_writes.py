@@ -1,6 +1,7 @@
 """What is written to the Workloads of a job, and to Kueue's gates of its pods. Each action repeats until it is seen."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from app.domain.queueing.admission import Admitted, Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
 from app.domain.queueing.priorities import has_other_priority
@@ -19,6 +20,7 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.reconcile.queues.admissions import (
     are_gone,
+    count_ended,
     ended_ranks,
     first_workload,
     is_busy,
@@ -133,13 +135,16 @@ def _changes(
         return []
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
     # Kueue never admits a finished one again. One that is deactivated stays, because another one would be active.
-    is_useless = observed.finished or is_outdated(known, observed, record.name, ended_ranks(inputs))
+    ended = ended_ranks(inputs)
+    is_useless = observed.finished or is_outdated(known, observed, record.name, ended)
     if observed.deleting or (is_useless and not is_deactivated):
         return _removals([number])
     if isinstance(verdict, Unadmitted) and not verdict.holds_quota:
         # Kueue accepts a class of another kind only while no quota is reserved.
-        changes = has_other_priority(inputs.plan.priority, observed.priority_class)
-        return [SetPriority(number=number, ranks=_ranks(known))] if changes else []
+        if has_other_priority(inputs.plan.priority, observed.priority_class):
+            return [SetPriority(number=number, ranks=_ranks(known))]
+        # A new Workload requests quota for all replicas, also for those that ended before a pause or an eviction.
+        return _reclaims(replace(known, reclaimed=count_ended(known, ended)), observed)
     if not isinstance(verdict, Evicted):
         return []
     if verdict.holds_quota:

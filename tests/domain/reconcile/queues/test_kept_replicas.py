@@ -7,10 +7,19 @@ import pytest
 from app.domain.plan import FinishRule, Rank
 from app.domain.reconcile.actions import DeletePod
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, Quantifier, RuleOutcome
-from tests.domain.reconcile.queues.worlds import TEAM, a_world, counted_evictions, elastic, kueue_of, phase_of, run
+from tests.domain.reconcile.queues.worlds import (
+    TEAM,
+    a_world,
+    counted_evictions,
+    elastic,
+    end,
+    kueue_of,
+    phase_of,
+    rest,
+    run,
+)
 from tests.support.model.cluster import World
 from tests.support.model.kueue import ModelKueue
-from tests.support.model.stories import start
 from tests.support.plans import W0, a_plan, actions_of, an_elastic_plan
 
 PS = Rank("ps", 0)
@@ -32,18 +41,6 @@ def an_ended_world(*, size: int = 2, admit: bool = True) -> tuple[World, ModelKu
     end(world, W0)
     assert phase_of(world) == JobPhase.SUCCEEDED
     return world, kueue_of(world)
-
-
-def end(world: World, key: Rank) -> None:
-    world.kubelet(next(pod for pod in world.pods.values() if pod.key == key))
-    rest(world)
-
-
-def rest(world: World) -> None:
-    """Reconcile more often than any step needs. Ended pods remain, so nothing else says that the job rests."""
-    for _ in range(20):
-        world.reconcile()
-        start(world)
 
 
 def test_quota_of_the_replicas_that_have_ended_is_given_back() -> None:

@@ -9,8 +9,8 @@ from app.domain.reconcile.queues.permit import Permit, derive_permit
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.records import Intent, JobStatus
 from app.domain.vocabulary import JobPhase, PendingCode
-from tests.domain.reconcile.queues.worlds import LISTED, TEAM
-from tests.support.plans import REMOVE, a_plan, a_record, inputs, running_status
+from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, end, kueue_of, phase_of, rest, run
+from tests.support.plans import REMOVE, W0, a_plan, a_record, inputs, running_status
 
 QUEUED = Queueing(name="team")
 LEFT = ObservedWorkload(uid="w", queue="team", verdict=Unadmitted(code=PendingCode.WAITING_FOR_QUOTA, message="m"))
@@ -45,3 +45,28 @@ def test_a_paused_job_keeps_its_queue_until_its_workload_is_gone(
 )
 def test_a_job_that_ends_is_not_queued(status: JobStatus, intent: Intent) -> None:
     assert derive_permit(inputs(a_plan(queue=TEAM), a_record(status), intent=intent, queue=LISTED)) == Permit()
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_resumed_job_requests_quota_only_for_the_replicas_that_have_not_ended(*, knows: bool) -> None:
+    """Kueue may admit the new Workload before it `knows` of the ended replicas."""
+    world = a_world(a_plan({"worker": 3}, queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    kueue.admit()
+    run(world)
+    end(world, W0)
+    world.set_paused(paused=True)
+    rest(world)
+    assert (kueue.workloads, phase_of(world)) == ({}, JobPhase.PAUSED)
+    world.set_paused(paused=False)
+    while not kueue.workloads:
+        world.reconcile()
+    if knows:
+        rest(world)
+        assert (kueue.workloads[0].reclaimable, phase_of(world)) == ({"worker": 1}, JobPhase.QUEUED)
+    kueue.admit()
+    assert kueue.total() == {"worker": 2 if knows else 3}
+    rest(world)
+    running = {pod.key.rank for pod in world.pods.values() if not pod.ended}
+    assert (phase_of(world), running, kueue.total()) == (JobPhase.RUNNING, {1, 2}, {"worker": 2})

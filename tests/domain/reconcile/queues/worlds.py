@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.plan import JobPlan, QueuePlan
+from app.domain.plan import JobPlan, QueuePlan, Rank
 from app.domain.reconcile.values import Decision, Inputs
 from app.domain.status.milestones import evictions
 from app.domain.status.observed import KueueState, ObservedQueue
@@ -33,6 +33,19 @@ def run(world: World) -> None:
         if not (start(world) or decision.dirty or decision.actions or decision.again):
             return
     pytest.fail(f"the job never comes to rest: {world.recorded.status}")
+
+
+def end(world: World, key: Rank) -> None:
+    """Let the process of a replica exit with 0, and reconcile."""
+    world.kubelet(next(pod for pod in world.pods.values() if pod.key == key))
+    rest(world)
+
+
+def rest(world: World) -> None:
+    """Reconcile more often than any step needs. Ended pods remain, so nothing else says that the job rests."""
+    for _ in range(20):
+        world.reconcile()
+        start(world)
 
 
 def kueue_of(world: World) -> ModelKueue:
