@@ -371,17 +371,16 @@ def task_admissions(
 ) -> Mapping[str, TaskAdmission]:
     """Return the admission of each task of a Workload. `tasks` are in the order of the job, with the ranks they cover.
 
-    Kueue has places for all replicas of a pod set but for those that `ended` before, if it knew of them.
+    A pod set can have fewer places than replicas: as many replicas have none of those that `ended` before.
     """
     found: dict[str, TaskAdmission] = {}
     places: Counter[str] = Counter()
-    without = [key for key in ended if key.task in tasks and tasks[key.task].covers(key.rank)]
-    needed = Counter(RecordedWorkload(number=0, tasks=tasks).sizes)
-    needed.subtract(tasks[key.task].pod_set for key in without)
+    missing = Counter(RecordedWorkload(number=0, tasks=tasks).sizes)
+    missing.subtract(verdict.counts)
     for name, task in tasks.items():
-        # Otherwise Kueue has admitted a new Workload before jobgate could tell it of the ended replicas.
-        is_known = verdict.counts.get(task.pod_set) == needed[task.pod_set]
-        ranks = tuple(sorted(key.rank for key in without if key.task == name and is_known))
+        without = sorted(key.rank for key in ended if key.task == name and task.covers(key.rank))
+        ranks = tuple(without[: max(0, missing[task.pod_set])])
+        missing[task.pod_set] -= len(ranks)
         pods = verdict.pod_sets.get(task.pod_set, PodSetAdmission())
         found[name] = replace(task, pods=pods, first=places[task.pod_set], ended=ranks)
         places[task.pod_set] += task.size - task.from_rank - len(ranks)

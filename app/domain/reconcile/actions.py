@@ -157,10 +157,14 @@ class LabelWorkload(WorkloadAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveBackQuota(WorkloadAction):
-    """Remove the admission from the Workload, because none of its pods is left after this eviction."""
+    """Remove the admission from the Workload, because none of its pods is left after this eviction.
+
+    `reclaimed` counts the pods of each pod set that need no quota when it is admitted again.
+    """
 
     reason: str
     message: str
+    reclaimed: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

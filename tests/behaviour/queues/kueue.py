@@ -52,9 +52,9 @@ class Queues:
         manifest = queued(job(name, requesting(script, **more)), queue, self.priority_class if high else None)
         return str((await self.jobs.submit(manifest))["uid"])
 
-    async def stop(self, policy: str) -> None:
-        """Set the stop policy of the ClusterQueue: Hold admits nothing, HoldAndDrain also evicts, None ends both."""
-        (await self.jobs.kube.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"stopPolicy": policy}})).ok()
+    async def stop(self, policy: str, *, of: str | None = None) -> None:
+        """Set the stop policy of the ClusterQueue, or another one: Hold admits nothing, HoldAndDrain also evicts."""
+        (await self.jobs.kube.patch(f"{API}/clusterqueues/{of or self.name}", {"spec": {"stopPolicy": policy}})).ok()
 
     def path(self, uid: str) -> str:
         return f"{API}/namespaces/{self.jobs.namespace}/workloads/jobgate-{uid}"

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from app.base.cancellation import TaskGroup
+from app.domain.kubernetes.topology import TopologyAssignment
 from tests.behaviour.manifests import Body, job, task
-from tests.behaviour.queues.kueue import API, GROUP, Queues, body_of, existing, queued
+from tests.behaviour.queues.kueue import API, GROUP, Queues, body_of, existing, queued, requesting
 from tests.support.plans import T0
 
 pytestmark = pytest.mark.timeout(600)
@@ -83,7 +85,9 @@ async def _existing_nodes(racks: Racks) -> AsyncIterator[None]:
             await kube.delete(f"{NODES}/{node}")
 
 
-async def _submit(queues: Queues, name: str, replicas: int, slices: str = "", **annotations: str) -> str:
+async def _submit(
+    queues: Queues, name: str, replicas: int, slices: str = "", others: Sequence[Body] = (), **annotations: str
+) -> str:
     """Submit a job whose pods no scheduler binds, and return its uid. `slices` is the level of slices of two pods."""
     found = task("exec sleep 600", replicas=replicas, schedulerName="nobody")
     found["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
@@ -91,7 +95,7 @@ async def _submit(queues: Queues, name: str, replicas: int, slices: str = "", **
     if slices:
         requested |= {f"{GROUP}/podset-slice-required-topology": slices, f"{GROUP}/podset-slice-size": "2"}
     found["template"].setdefault("metadata", {})["annotations"] = requested
-    return str((await queues.jobs.submit(queued(job(name, found), "racks")))["uid"])
+    return str((await queues.jobs.submit(queued(job(name, found, *others), "racks")))["uid"])
 
 
 async def _placed(queues: Queues, uid: str, replicas: int) -> list[Body]:
@@ -144,6 +148,53 @@ async def test_slices_of_neighbours_in_rank_share_a_domain(racks: Racks) -> None
         assert not [key for key in pod["metadata"]["annotations"] if "slice" in key]
     await jobs.delete("sliced")
     await queues.until_no_workload()
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+async def test_a_resumed_job_gets_nodes_only_for_the_replicas_that_have_not_ended(
+    racks: Racks, *, sliced: bool
+) -> None:
+    queues, jobs = racks.queues, racks.queues.jobs
+    uid = await _submit(queues, "halved", 4, slices=racks.level if sliced else "")
+    await _placed(queues, uid, 4)
+    await _succeed(queues, "halved", "worker-0")
+    await jobs.pause("halved")
+    await jobs.kube.gone(queues.path(uid))
+    # Kueue admits the new Workload when it knows of the ended replica.
+    await queues.stop("Hold", of=racks.name)
+    await jobs.resume("halved")
+    await queues.workload(uid, lambda body: body.get("status", {}).get("reclaimablePods"))
+    await queues.stop("None", of=racks.name)
+    pods = await _placed(queues, uid, 3)
+    (assigned,) = (await queues.workload(uid))["status"]["admission"]["podSetAssignments"]
+    topology = msgspec.convert(assigned["topologyAssignment"], TopologyAssignment)
+    assert assigned["count"] == 3
+    assert [pod["spec"]["nodeSelector"][HOST] for pod in pods] == [
+        topology.domain_of(place)[HOST] for place in range(3)
+    ]
+    await jobs.delete("halved")
+    await queues.until_no_workload()
+
+
+async def test_a_job_of_which_a_task_has_ended_is_admitted_again(racks: Racks) -> None:
+    queues, jobs = racks.queues, racks.queues.jobs
+    uid = await _submit(queues, "without", 2, others=[requesting(kind="ps", cpu="500m", schedulerName="nobody")])
+    await _placed(queues, uid, 3)
+    await _succeed(queues, "without", "ps-0")
+    await queues.workload(uid, lambda body: body["status"].get("reclaimablePods"))
+    await queues.stop("HoldAndDrain", of=racks.name)
+    await jobs.pending("without", "QueueStopped")
+    await queues.stop("None", of=racks.name)
+    await _placed(queues, uid, 2)
+    await jobs.delete("without")
+    await queues.until_no_workload()
+
+
+async def _succeed(queues: Queues, name: str, replica: str) -> None:
+    """Report that the pod of a replica has succeeded, as its kubelet does."""
+    path = queues.jobs.objects("pods", f"{name}-{replica}") + "/status"
+    (await queues.jobs.kube.patch(path, {"status": {"phase": "Succeeded"}})).ok()
+    await queues.jobs.until_replica(name, lambda found: found["phase"] == "Succeeded", replica)
 
 
 async def test_a_pod_gets_the_node_that_replaces_a_lost_one(racks: Racks) -> None:

@@ -148,13 +148,17 @@ def test_replicas_have_the_nodes_of_their_topology_by_rank() -> None:
     assert nodes_of(with_topology(admission, a_placed("a", "b", "c")), *replicas) == ["a", "b", "c", "a"]
 
 
-def test_ended_replicas_have_places_only_if_kueue_did_not_know_of_them() -> None:
+@pytest.mark.parametrize(
+    ("ended", "nodes", "expected"),
+    [([0], "abcd", "bcd"), ([3, 0], "ab", "ab"), ([3, 0], "abc", "ab"), ([2, 1], "abc", "ac"), ([0, 1, 3], "ab", "a")],
+)
+def test_replicas_have_places_of_their_own_however_many_ended_ones_kueue_knew(
+    ended: list[int], nodes: str, expected: str
+) -> None:
     replicas = [Rank(task, rank) for task in ("worker", "ps") for rank in (0, 1)]
-    tasks = in_worker("worker", "ps")
-    whole = task_admissions(a_placed("a", "b", "c", "d"), tasks, [replicas[0]])
-    assert nodes_of(whole, *replicas) == ["a", "b", "c", "d"]
-    rest = task_admissions(a_placed("a", "b"), tasks, [replicas[3], replicas[0]])
-    assert nodes_of(rest, replicas[1], replicas[2]) == ["a", "b"]
+    found = task_admissions(a_placed(*nodes), in_worker("worker", "ps"), [replicas[number] for number in ended])
+    unended = [key for number, key in enumerate(replicas) if number not in ended]
+    assert nodes_of(found, *unended) == list(expected)
 
 
 def test_the_places_in_a_further_workload_begin_with_its_first_replica() -> None:

@@ -215,12 +215,14 @@ class ModelKueue:
     @staticmethod
     def _reclaim(found: ModelWorkload, counts: Mapping[str, int]) -> None:
         before, found.reclaimable = found.reclaimable, counts
-        assert all(counts.get(name, 0) >= count for name, count in before.items())
+        assert not found.reserved or all(counts.get(name, 0) >= count for name, count in before.items())
 
     def _give_back(self, found: ModelWorkload, action: WorkloadAction) -> None:
         self.returns += found.reserved
         found.reserved, found.ready = False, False
         match action:
+            case GiveBackQuota(reclaimed=reclaimed):
+                found.reclaimable = dict(reclaimed)
             case FinishWorkload():
                 found.finished, found.held = True, False
             case RemoveWorkload():

@@ -90,13 +90,24 @@ def is_outdated(known: RecordedWorkload, observed: ObservedWorkload, queue: str,
     """
     if observed.sizes != known.sizes or observed.queue != queue:
         return True
-    # What is reclaimed stays, and Kueue reserves no quota for it.
-    without = count_ended(known, ended)
-    return any(count not in (0, without[name]) for name, count in observed.reclaimable.items())
+    match observed.verdict:
+        case Admitted() | Unadmitted(holds_quota=True):
+            # The number stays while Kueue has reserved quota for the other pods.
+            without = _count_ended(known, ended)
+            return any(count > without[name] for name, count in observed.reclaimable.items())
+    return False
 
 
-def count_ended(known: RecordedWorkload, ended: Iterable[Rank]) -> Counter[str]:
-    """Return how many replicas of each pod set of a Workload have `ended`, and need no quota any more."""
+def count_reclaimable(known: RecordedWorkload, ended: Iterable[Rank]) -> Mapping[str, int]:
+    """Return how many pods of each pod set of a Workload that waits need no quota, because the replicas have `ended`.
+
+    One pod of each pod set remains: Kueue 0.15 never admits a pod set without pods in a flavor with a topology.
+    """
+    counts = {name: min(count, known.sizes[name] - 1) for name, count in _count_ended(known, ended).items()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _count_ended(known: RecordedWorkload, ended: Iterable[Rank]) -> Counter[str]:
     return Counter(known.tasks[key.task].pod_set for key in ended if known.is_for(key))
 
 
@@ -230,11 +241,12 @@ def _count_reclaimed(inputs: Inputs, known: RecordedWorkload, members: Members) 
         for key, replica in members.wanted.items()
         if known.is_for(key) and _is_done(inputs, replica)
     )
-    return {
-        name: count
+    # Kueue accepts no smaller number, also if another client has written the present one.
+    counts = {
+        name: max(known.reclaimed.get(name, 0), workload.reclaimable.get(name, 0), size - needed[name])
         for name, size in workload.sizes.items()
-        if (count := max(known.reclaimed.get(name, 0), size - needed[name])) > 0
     }
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def _find_uncovered(inputs: Inputs, record: Queueing, members: Members) -> Ranks:

@@ -1,7 +1,6 @@
 """What is written to the Workloads of a job, and to Kueue's gates of its pods. Each action repeats until it is seen."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from app.domain.queueing.admission import Admitted, Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
 from app.domain.queueing.priorities import has_other_priority
@@ -20,7 +19,7 @@ from app.domain.reconcile.actions import (
 )
 from app.domain.reconcile.queues.admissions import (
     are_gone,
-    count_ended,
+    count_reclaimable,
     ended_ranks,
     first_workload,
     is_busy,
@@ -113,7 +112,7 @@ def _ends(inputs: Inputs, status: JobStatus, record: Queueing | None, members: M
         item = known.get(number)
         is_of_all = number == 0 and not is_idle(inputs, members)
         if is_of_all or (number and item is not None and is_busy(inputs, item, members)):
-            actions += _reclaims(item, workload) if item is not None else []
+            actions += _reclaims(number, item.reclaimed, workload) if item is not None else []
             # The job may have ended when its last replica started, and Kueue evicts a Workload that is not ready.
             if keeps and not workload.ready and isinstance(workload.verdict, Admitted):
                 actions.append(MarkPodsReady(number=number))
@@ -143,12 +142,13 @@ def _changes(
         # Kueue accepts a class of another kind only while no quota is reserved.
         if has_other_priority(inputs.plan.priority, observed.priority_class):
             return [SetPriority(number=number, ranks=_ranks(known))]
-        # A new Workload requests quota for all replicas, also for those that ended before a pause or an eviction.
-        return _reclaims(replace(known, reclaimed=count_ended(known, ended)), observed)
+        return _reclaims(number, count_reclaimable(known, ended), observed)
     if not isinstance(verdict, Evicted):
         return []
     if verdict.holds_quota:
-        return [GiveBackQuota(number=number, reason=verdict.reason, message=verdict.message)]
+        # In the same write: Kueue 0.15 can miss a change of a Workload that it considers at this moment.
+        reclaimed = tuple(sorted(count_reclaimable(known, ended).items()))
+        return [GiveBackQuota(number=number, reason=verdict.reason, message=verdict.message, reclaimed=reclaimed)]
     resumed = record.deactivated and is_activated(inputs, record)
     return [ActivateWorkload()] if number == 0 and resumed else []
 
@@ -157,10 +157,10 @@ def _running(members: Members, known: RecordedWorkload, observed: ObservedWorklo
     actions: list[Action] = []
     if not observed.ready and not is_waiting(item for key, item in members.wanted.items() if known.is_for(key)):
         actions.append(MarkPodsReady(number=known.number))
-    return [*actions, *_reclaims(known, observed)]
+    return [*actions, *_reclaims(known.number, known.reclaimed, observed)]
 
 
-def _reclaims(known: RecordedWorkload, observed: ObservedWorkload) -> list[Action]:
-    if not known.reclaimed or dict(known.reclaimed) == dict(observed.reclaimable):
+def _reclaims(number: int, reclaimed: Mapping[str, int], observed: ObservedWorkload) -> list[Action]:
+    if dict(reclaimed) == dict(observed.reclaimable):
         return []
-    return [ReclaimPods(number=known.number, counts=tuple(sorted(known.reclaimed.items())))]
+    return [ReclaimPods(number=number, counts=tuple(sorted(reclaimed.items())))]

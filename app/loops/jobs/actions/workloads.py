@@ -145,8 +145,8 @@ class WorkloadActions:
     async def _write_status(self, found: Object, action: WorkloadAction) -> bool:
         now, workload = self._clock.now(), found.raw
         match action:
-            case GiveBackQuota(reason=reason, message=message):
-                status = give_back(workload, reason, message, now)
+            case GiveBackQuota(reason=reason, message=message, reclaimed=reclaimed):
+                status = give_back(workload, reason, message, now) | reclaimable_status(dict(reclaimed))
             case ReclaimPods(counts=counts):
                 status = reclaimable_status(dict(counts))
             case FinishWorkload(reason=reason, message=message):

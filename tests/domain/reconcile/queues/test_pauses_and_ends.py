@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.domain.plan import Rank
 from app.domain.queueing.admission import ObservedWorkload, Queueing, Unadmitted
 from app.domain.reconcile.queues.permit import Permit, derive_permit
 from app.domain.status.observed import KueueState, ObservedQueue
@@ -70,3 +71,19 @@ def test_a_resumed_job_requests_quota_only_for_the_replicas_that_have_not_ended(
     rest(world)
     running = {pod.key.rank for pod in world.pods.values() if not pod.ended}
     assert (phase_of(world), running, kueue.total()) == (JobPhase.RUNNING, {1, 2}, {"worker": 2})
+
+
+def test_a_waiting_workload_has_no_pod_set_without_pods() -> None:
+    world = a_world(a_plan({"ps": 1, "worker": 2}, queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    kueue.admit()
+    run(world)
+    end(world, Rank("ps", 0))
+    assert kueue.workloads[0].reclaimable == {"ps": 1}
+    kueue.evict()
+    rest(world)
+    assert (kueue.workloads[0].reclaimable, phase_of(world)) == ({}, JobPhase.QUEUED)
+    kueue.admit()
+    rest(world)
+    assert (kueue.total(), phase_of(world), kueue.made) == ({"ps": 0, "worker": 2}, JobPhase.RUNNING, 1)

@@ -165,6 +165,7 @@ def test_what_an_earlier_admission_has_reclaimed_gets_quota_again() -> None:
     kueue.evict()
     scale(world, 4)
     assert (phase_of(world), sizes(kueue), kueue.workloads[0].reclaimable) == (JobPhase.QUEUED, {0: 4}, {})
+    assert kueue.made == 1, "the Workload has lost its place in the queue"
     kueue.admit()
     run(world)
     assert (phase_of(world), ranks(world), kueue.total()) == (JobPhase.RUNNING, [0, 1, 2, 3], {"worker": 4})
