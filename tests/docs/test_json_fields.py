@@ -72,6 +72,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
             "spec.active",
             "spec.queueName",
             "waitForPodsReady",
+            "waitForPodsReady.recoveryTimeout",
         )
     },
     ("docs/queues.md", "priorityClassName"): _OF_KUBERNETES,

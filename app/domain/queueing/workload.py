@@ -173,15 +173,26 @@ def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> M
         _condition("Admitted", "NoReservation", "The workload has no reservation", is_true=False),
         _condition("Requeued", reason, message, is_true=reason in _REQUEUED_AT_ONCE),
     ]
-    if _is_true(workload, "PodsReady"):
+    if any(item["type"] == "PodsReady" for item in _conditions(workload)):
+        # With the reason WaitForRecovery, Kueue would evict the next admission by the time of this one.
         changes.append(_condition("PodsReady", "WaitForStart", "no pod runs", is_true=False))
     conditions = [item for item in _with_conditions(workload, changes, now) if item["type"] not in done]
     return {"admission": None, "conditions": conditions}
 
 
-def with_condition(workload: Manifest, kind: str, reason: str, message: str, now: datetime) -> Manifest:
-    """Return the status of a Workload with a condition that is True."""
-    change = _condition(kind, reason, message, is_true=True)
+def pods_ready_status(workload: Manifest, now: datetime, *, ready: bool) -> Manifest:
+    """Return the status of an admitted Workload all of whose pods have started, or that was ready and has lost one."""
+    # The reason WaitForRecovery begins Kueue's recoveryTimeout.
+    started, waits = ("Started", "all pods of the job have started"), ("WaitForRecovery", "a pod must start again")
+    reason, message = started if ready else waits
+    return with_condition(workload, "PodsReady", reason, message, now, is_true=ready)
+
+
+def with_condition(
+    workload: Manifest, kind: str, reason: str, message: str, now: datetime, *, is_true: bool = True
+) -> Manifest:
+    """Return the status of a Workload with a condition."""
+    change = _condition(kind, reason, message, is_true=is_true)
     return {"conditions": _with_conditions(workload, [change], now)}
 
 
@@ -196,10 +207,6 @@ def _condition(kind: str, reason: str, message: str, *, is_true: bool) -> Manife
 
 def _conditions(workload: Manifest) -> list[dict[str, Any]]:
     return list((workload.get("status") or {}).get("conditions") or [])
-
-
-def _is_true(workload: Manifest, kind: str) -> bool:
-    return any(item["type"] == kind and item["status"] == "True" for item in _conditions(workload))
 
 
 def _with_conditions(workload: Manifest, changes: Sequence[Manifest], now: datetime) -> list[Manifest]:

@@ -173,8 +173,13 @@ class ActivateWorkload(WorkloadAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkPodsReady(WorkloadAction):
-    """Report to Kueue that all pods of the Workload run: otherwise it evicts them after a while."""
+class ReportPodsReady(WorkloadAction):
+    """Report to Kueue whether all pods of the Workload have started, or one of them must start again.
+
+    Kueue evicts a Workload that is not ready for long.
+    """
+
+    ready: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

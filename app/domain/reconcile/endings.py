@@ -15,7 +15,7 @@ from app.domain.reconcile.values import Inputs
 from app.domain.status.log_lines import one_line
 from app.domain.status.observed import ClusterRefusal, RefusalVerdict
 from app.domain.status.records import Intent, JobStatus, Replica
-from app.domain.status.rollup import is_waiting
+from app.domain.status.rollup import has_to_start
 from app.domain.vocabulary import JobPhase, Reason
 
 # The lengths of messages are bounded, since history rows and feed entries repeat them.
@@ -87,7 +87,7 @@ def _deadline_end(inputs: Inputs, replicas: Mapping[Rank, Replica]) -> Finish | 
         return Finish(phase=JobPhase.TIMED_OUT, reason=Reason.DEADLINE_EXCEEDED, message=message)
     # The status is that of the last reconcile. Since then, the replicas may have started, so they are checked too.
     deadline = pending_deadline(inputs, status)
-    if deadline is not None and deadline <= inputs.now and is_waiting(replicas.values()):
+    if deadline is not None and deadline <= inputs.now and any(map(has_to_start, replicas.values())):
         seconds = _pending_seconds(inputs)
         message = f"the job has been pending for more than {seconds:g} s: {_describe_waiting(status, replicas)}"
         return Finish(phase=JobPhase.FAILED, reason=Reason.PENDING_DEADLINE_EXCEEDED, message=message)
@@ -118,7 +118,7 @@ def _describe_waiting(status: JobStatus, replicas: Mapping[Rank, Replica]) -> st
     """Return the waiting replicas with the reasons that were recorded last, as the end of a sentence."""
     reasons = [reason for reason in status.pending_reasons if not reason.started]
     if not reasons:
-        waiting = [str(key) for key, replica in replicas.items() if is_waiting([replica])]
+        waiting = [str(key) for key, replica in replicas.items() if has_to_start(replica)]
         return f"{_list_replicas(waiting, len(waiting))}: no reason is known"
     listed = [
         f"{_list_replicas(reason.replicas, reason.count)}: {reason.code}: {reason.message}"

@@ -57,10 +57,9 @@ def aggregate(replicas: Iterable[Replica], *, restarting: bool) -> dict[ReplicaP
     return {phase: counts.get(phase, 0) for phase in ReplicaPhase}
 
 
-def is_waiting(replicas: Iterable[Replica]) -> bool:
-    """Return whether some replica has not started, for the first time or again."""
-    counts = aggregate(replicas, restarting=True)
-    return counts[ReplicaPhase.CREATING] + counts[ReplicaPhase.PENDING] > 0
+def has_to_start(replica: Replica) -> bool:
+    """Return whether a replica has not started, for the first time or again."""
+    return bucket(replica, restarting=True) in (ReplicaPhase.CREATING, ReplicaPhase.PENDING)
 
 
 def situation(

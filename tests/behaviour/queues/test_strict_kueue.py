@@ -1,12 +1,15 @@
-"""Kueue with the configuration of strict_kueue.yaml: it manages all pods, and evicts jobs whose pods do not start.
+"""Kueue with the configuration of strict_kueue.yaml: it manages all pods, and evicts jobs whose pods do not start, for
+the first time or again.
 
 `make test-cluster` runs these tests, and the lives of the kinds, with a Kueue of this configuration.
 """
 
+from pathlib import Path
+
 import pytest
 
 from tests.behaviour.client import Jobs
-from tests.behaviour.manifests import job
+from tests.behaviour.manifests import job, until_marked
 from tests.behaviour.queues.kueue import Queues, queued, requesting, until_history
 
 pytestmark = pytest.mark.timeout(600)
@@ -40,6 +43,35 @@ async def test_a_job_whose_pods_do_not_start_is_queued_again_and_then_paused(que
     await jobs.resume("stuck")
     await jobs.pending("stuck", "Unschedulable")
     await jobs.delete("stuck")
+    await queues.until_nothing_left()
+
+
+async def label_nodes(jobs: Jobs, label: str, value: str | None) -> None:
+    for node in (await jobs.kube.get("/api/v1/nodes")).ok()["items"]:
+        patch = {"metadata": {"labels": {label: value}}}
+        (await jobs.kube.patch(f"/api/v1/nodes/{node['metadata']['name']}", patch)).ok()
+
+
+async def test_a_job_whose_replica_does_not_start_again_is_queued_again(queues: Queues, tmp_path: Path) -> None:
+    jobs, mark, label = queues.jobs, tmp_path / "go", f"example.com/{queues.name}"
+    await require_strict(jobs)
+    await label_nodes(jobs, label, "here")
+    script = until_marked(mark, f"mv {mark} {mark}.done && exit 1; exec sleep 600")
+    worker = requesting(script, replicas=2, policy="Always", nodeSelector={label: "here"})
+    uid = (await jobs.submit(queued(job("lost", worker), "team")))["uid"]
+    await jobs.until("lost", "Running")
+    await queues.until_condition(uid, "PodsReady")
+    await label_nodes(jobs, label, None)
+    mark.touch()
+    row = await until_history(jobs, "lost", "Evicting")
+    assert row["message"].startswith("PodsReadyTimeout: Exceeded the PodsReady timeout"), row
+    await jobs.pending("lost", "Unschedulable", count=2)
+    await label_nodes(jobs, label, "here")
+    await jobs.until("lost", "Running")
+    await queues.until_condition(uid, "PodsReady")
+    assert sum(one["restartCount"] for one in (await jobs.replicas("lost")).values()) == 1
+    await label_nodes(jobs, label, None)
+    await jobs.delete("lost")
     await queues.until_nothing_left()
 
 

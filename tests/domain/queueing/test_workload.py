@@ -21,6 +21,7 @@ from app.domain.queueing.workload import (
     job_uid_of,
     number_of,
     pod_sets,
+    pods_ready_status,
     with_condition,
     workload_manifest,
     workload_name,
@@ -179,6 +180,17 @@ def test_a_workload_is_given_back_in_one_write(
     assert found["Requeued"]["reason"] == because
     assert (found["QuotaReserved"]["lastTransitionTime"], found["QuotaReserved"]["observedGeneration"]) == (NOW, 2)
     assert found["Evicted"]["lastTransitionTime"] == "before"
+
+
+def test_a_workload_that_waited_for_recovery_is_given_back_as_one_that_waits_for_its_start() -> None:
+    workload: Manifest = {"metadata": {}, "status": {"conditions": [a_condition("PodsReady")]}}
+    [waits] = pods_ready_status(workload, T0, ready=False)["conditions"]
+    assert (waits["status"], waits["reason"], waits["lastTransitionTime"]) == ("False", "WaitForRecovery", NOW)
+    [back] = pods_ready_status({"metadata": {}, "status": {"conditions": [waits]}}, T0, ready=True)["conditions"]
+    assert (back["status"], back["reason"]) == ("True", "Started")
+    given = give_back({"metadata": {}, "status": {"conditions": [waits]}}, "PodsReadyTimeout", "why", T0)
+    [again] = [item for item in given["conditions"] if item["type"] == "PodsReady"]
+    assert (again["status"], again["reason"]) == ("False", "WaitForStart")
 
 
 def test_a_condition_that_holds_keeps_its_time() -> None:

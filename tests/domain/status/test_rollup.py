@@ -16,7 +16,7 @@ from app.domain.status.rollup import (
     OTHER_MESSAGES,
     aggregate,
     bucket,
-    is_waiting,
+    has_to_start,
     pending_reasons,
     situation,
 )
@@ -100,7 +100,7 @@ def test_the_phase_of_a_job_that_goes_on(
     ],
 )
 def test_a_job_waits_for_replicas_that_have_yet_to_start(replica: Replica, *, expected: bool) -> None:
-    assert is_waiting([replica]) is expected
+    assert has_to_start(replica) is expected
 
 
 PREPARING = a_replica(W0, an_attempt(phase=P.PENDING))

@@ -29,9 +29,9 @@ from app.domain.reconcile.actions import (
     EnsureWorkload,
     FinishWorkload,
     GiveBackQuota,
-    MarkPodsReady,
     ReclaimPods,
     RemoveWorkload,
+    ReportPodsReady,
     SetPriority,
     WorkloadAction,
 )
@@ -206,8 +206,8 @@ class ModelKueue:
                 found.priority = plan.priority
             case ActivateWorkload():
                 found.active = True
-            case MarkPodsReady():
-                found.ready = True
+            case ReportPodsReady(ready=ready):
+                found.ready = ready
             case ReclaimPods(counts=counts):
                 self._reclaim(found, dict(counts))
                 self.check_quota(running)

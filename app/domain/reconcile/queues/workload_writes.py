@@ -1,5 +1,6 @@
 """What is written to the Workloads of a job, and to Kueue's gates of its pods. Each action repeats until it is seen."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from app.domain.queueing.admission import Admitted, Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
@@ -11,9 +12,9 @@ from app.domain.reconcile.actions import (
     FinishWorkload,
     GiveBackQuota,
     LabelWorkload,
-    MarkPodsReady,
     ReclaimPods,
     RemoveWorkload,
+    ReportPodsReady,
     SetPriority,
     UngatePod,
 )
@@ -34,7 +35,7 @@ from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.records import JobStatus
-from app.domain.status.rollup import is_waiting
+from app.domain.status.rollup import has_to_start
 from app.domain.vocabulary import JobPhase
 
 
@@ -115,7 +116,7 @@ def _ends(inputs: Inputs, status: JobStatus, record: Queueing | None, members: M
             actions += _reclaims(number, item.reclaimed, workload) if item is not None else []
             # The job may have ended when its last replica started, and Kueue evicts a Workload that is not ready.
             if keeps and not workload.ready and isinstance(workload.verdict, Admitted):
-                actions.append(MarkPodsReady(number=number))
+                actions.append(ReportPodsReady(number=number))
         elif workload.held or not workload.finished:
             actions.append(FinishWorkload(number=number, reason=reason, message=status.message or status.reason))
     return actions
@@ -129,7 +130,7 @@ def _changes(
     if number and known.is_empty:
         return [] if is_busy(inputs, known, members) else _removals([number])
     if known.admitted:
-        return [] if isinstance(verdict, Evicted) else _running(members, known, observed)
+        return [] if isinstance(verdict, Evicted) else _running(inputs, members, known, observed)
     if not is_idle(inputs, members) if number == 0 else is_busy(inputs, known, members):
         return []
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
@@ -153,11 +154,18 @@ def _changes(
     return [ActivateWorkload()] if number == 0 and resumed else []
 
 
-def _running(members: Members, known: RecordedWorkload, observed: ObservedWorkload) -> list[Action]:
+def _running(inputs: Inputs, members: Members, known: RecordedWorkload, observed: ObservedWorkload) -> list[Action]:
     actions: list[Action] = []
-    if not observed.ready and not is_waiting(item for key, item in members.wanted.items() if known.is_for(key)):
-        actions.append(MarkPodsReady(number=known.number))
+    waits = any(known.is_for(key) and has_to_start(item) for key, item in members.wanted.items())
+    if waits is observed.ready and not (waits and known.number == 0 and _has_needed(inputs, members)):
+        actions.append(ReportPodsReady(number=known.number, ready=not waits))
     return [*actions, *_reclaims(known.number, known.reclaimed, observed)]
+
+
+def _has_needed(inputs: Inputs, members: Members) -> bool:
+    """Return whether the job can work while other replicas must start again. Kueue would evict all of them."""
+    able = Counter(key.task for key, replica in members.wanted.items() if not has_to_start(replica))
+    return all(able[task.name] >= task.needed for task in inputs.plan.tasks)
 
 
 def _reclaims(number: int, reclaimed: Mapping[str, int], observed: ObservedWorkload) -> list[Action]:

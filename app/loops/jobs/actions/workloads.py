@@ -14,6 +14,7 @@ from app.domain.plan import Manifest, Rank
 from app.domain.queueing.priorities import Priority
 from app.domain.queueing.workload import (
     give_back,
+    pods_ready_status,
     reclaimable_status,
     with_condition,
     workload_labels,
@@ -29,6 +30,7 @@ from app.domain.reconcile.actions import (
     QueueAction,
     ReclaimPods,
     RemoveWorkload,
+    ReportPodsReady,
     SetPriority,
     UngatePod,
     WorkloadAction,
@@ -151,8 +153,10 @@ class WorkloadActions:
                 status = reclaimable_status(dict(counts))
             case FinishWorkload(reason=reason, message=message):
                 status = with_condition(workload, "Finished", reason, message, now)
+            case ReportPodsReady(ready=ready):
+                status = pods_ready_status(workload, now, ready=ready)
             case _:
-                status = with_condition(workload, "PodsReady", "Started", "all pods of the job have started", now)
+                raise AssertionError(f"an unknown action: {action}")
         return await self._patch(found, {"status": status}, subresource="status")
 
     async def _read(self, work: Work, number: int) -> Object | None:

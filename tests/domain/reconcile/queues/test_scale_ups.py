@@ -15,8 +15,8 @@ from tests.support.model.stories import come_to_rest, edit, intend
 from tests.support.plans import a_plan, an_elastic_plan
 
 
-def a_running_world(size: int) -> tuple[World, ModelKueue]:
-    world = a_world(elastic(a_plan({"worker": size}, queue=TEAM)))
+def a_running_world(size: int, *, least: int | None = None) -> tuple[World, ModelKueue]:
+    world = a_world(elastic(a_plan({"worker": size}, least=least, queue=TEAM)))
     run(world)
     kueue_of(world).admit()
     run(world)
@@ -62,6 +62,25 @@ def test_the_further_replicas_wait_and_then_exactly_they_start() -> None:
     assert ranks(world) == [0, 1, 2, 3, 4]
     assert before < {pod.uid for pod in world.pods.values()}
     assert [record.outcome for record in world.scaled] == ["Reached"]
+    assert all(workload.ready for workload in kueue.workloads.values())
+
+
+@pytest.mark.parametrize(
+    ("least", "lost", "unready"),
+    [(None, 0, [0]), (None, 2, [1]), (1, 0, []), (2, 2, [1]), (3, 1, [0])],
+)
+def test_kueue_knows_which_workload_has_a_replica_that_must_start_again(
+    least: int | None, lost: int, unready: list[int]
+) -> None:
+    world, kueue = a_running_world(2, least=least)
+    scale(world, 3, admit=True)
+    world.evict(next(pod for pod in world.pods.values() if pod.key.rank == lost))
+    for _ in range(10):
+        world.reconcile()
+        world.advance(60)
+    assert ranks(world) == [0, 1, 2]
+    assert [number for number, workload in kueue.workloads.items() if not workload.ready] == unready
+    run(world)
     assert all(workload.ready for workload in kueue.workloads.values())
 
 
