@@ -67,6 +67,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], str]] = {
         for name in (
             "coveredResources",
             "manageJobsWithoutQueueName",
+            "maximumExecutionTimeSeconds",
             "minCount",
             "reclaimablePods",
             "spec.active",

@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from app.domain.kubernetes import labels, names
+from app.domain.kubernetes.objects import Time
 from app.domain.kubernetes.pod_requests import requests_at_pod_level
 from app.domain.kubernetes.topology import topology_request
 from app.domain.manifests.metadata import job_labels, owned_metadata
@@ -30,6 +33,8 @@ _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 # Kueue keeps the place of a Workload in its queue for these; after other evictions it decides itself when to requeue.
 _REQUEUED_AT_ONCE: Final = frozenset({"Preempted", "NodeFailures"})
 _DEACTIVATED: Final = "Deactivated"
+_TIME_ADMITTED: Final = "accumulatedPastExecutionTimeSeconds"
+_TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 _POD_FIELDS: Final = (
     "affinity",
     "nodeSelector",
@@ -177,7 +182,24 @@ def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> M
         # With the reason WaitForRecovery, Kueue would evict the next admission by the time of this one.
         changes.append(_condition("PodsReady", "WaitForStart", "no pod runs", is_true=False))
     conditions = [item for item in _with_conditions(workload, changes, now) if item["type"] not in done]
-    return {"admission": None, "conditions": conditions}
+    return {"admission": None, "conditions": conditions, **_time_admitted(workload, now)}
+
+
+def _time_admitted(workload: Manifest, now: datetime) -> Manifest:
+    """Return for how long the Workload has been admitted in all. Kueue subtracts it from the maximum execution time,
+    and begins anew when that is exceeded.
+    """
+    holding = {item["type"]: item for item in _conditions(workload) if item["status"] == "True"}
+    if any(_TIME_EXCEEDED in holding[kind]["reason"] for kind in ("Evicted", "DeactivationTarget") if kind in holding):
+        return {_TIME_ADMITTED: None}
+    if "Admitted" not in holding:
+        return {}
+    try:
+        since = msgspec.convert(holding["Admitted"]["lastTransitionTime"], Time)
+    except msgspec.ValidationError:
+        since = now
+    before = workload["status"].get(_TIME_ADMITTED) or 0
+    return {_TIME_ADMITTED: before + max(0, int((now - since).total_seconds()))}
 
 
 def pods_ready_status(workload: Manifest, now: datetime, *, ready: bool) -> Manifest:

@@ -22,6 +22,8 @@ async def test_a_preempted_job_stops_waits_and_runs_again(queues: Queues) -> Non
     reason = await jobs.pending("low", "WaitingForQuota")
     assert reason["count"] == 2
     await queues.until_condition(low, "Requeued")
+    # Kueue limits the time of all admissions together.
+    assert "accumulatedPastExecutionTimeSeconds" in (await queues.workload(low))["status"]
     queue = (await jobs.status("low"))["queue"]
     assert (queue["name"], queue["admitted"], queue["admittedAt"]) == ("team", False, None)
     assert (queue["eviction"]["reason"], queue["eviction"]["preemptedBy"]) == ("Preempted", high)

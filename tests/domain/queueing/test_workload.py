@@ -1,7 +1,8 @@
 """The Workload of a job, what is written to it, and the pods that follow its admission."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -180,6 +181,33 @@ def test_a_workload_is_given_back_in_one_write(
     assert found["Requeued"]["reason"] == because
     assert (found["QuotaReserved"]["lastTransitionTime"], found["QuotaReserved"]["observedGeneration"]) == (NOW, 2)
     assert found["Evicted"]["lastTransitionTime"] == "before"
+
+
+ADMITTED = a_condition("Admitted", lastTransitionTime=NOW)
+EXCEEDED = "MaximumExecutionTimeExceeded"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "before", "after"),
+    [
+        ([ADMITTED], None, 90),
+        ([ADMITTED], 30, 120),
+        ([{**ADMITTED, "lastTransitionTime": "2030-01-01T00:02:00Z"}], 30, 30),
+        ([{**ADMITTED, "lastTransitionTime": "yesterday"}], 30, 30),
+        ([{**ADMITTED, "status": "False"}], 30, 30),
+        ([], None, None),
+        ([ADMITTED, a_condition("DeactivationTarget", reason=EXCEEDED)], 30, None),
+        ([ADMITTED, a_condition("Evicted", reason=f"DeactivatedDueTo{EXCEEDED}")], 30, None),
+        ([ADMITTED, a_condition("Evicted", "False", reason=f"DeactivatedDueTo{EXCEEDED}")], None, 90),
+    ],
+)
+def test_the_time_of_all_admissions_counts_until_it_is_exceeded(
+    conditions: Sequence[Manifest], before: int | None, after: int | None
+) -> None:
+    field = "accumulatedPastExecutionTimeSeconds"
+    status = {"conditions": conditions} | ({} if before is None else {field: before})
+    written = give_back({"metadata": {}, "status": status}, "Preempted", "why", T0 + timedelta(seconds=90))
+    assert (status | written).get(field) == after
 
 
 def test_a_workload_that_waited_for_recovery_is_given_back_as_one_that_waits_for_its_start() -> None:
