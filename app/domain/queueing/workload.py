@@ -131,11 +131,22 @@ def _template(template: Manifest) -> Manifest:
     kept: Manifest = {name: spec[name] for name in _POD_FIELDS if spec.get(name)}
     for field in _CONTAINERS:
         if spec.get(field):
-            kept[field] = [{key: item[key] for key in _CONTAINER_FIELDS if item.get(key)} for item in spec[field]]
+            kept[field] = [_container(item) for item in spec[field]]
     # Without limits of the pod: versions of Kueue differ in what they take for a request that is not given.
     if requests := requests_at_pod_level(spec):
         kept["resources"] = {"requests": requests}
     return {"spec": kept}
+
+
+def _container(container: Manifest) -> Manifest:
+    """Return a container with the requests that the API server gives its pod: Kueue would replace those that are not
+    given by the defaults of a LimitRange, although a limit comes first.
+    """
+    kept = {key: container[key] for key in _CONTAINER_FIELDS if container.get(key)}
+    resources = kept.get("resources") or {}
+    if limits := resources.get("limits"):
+        kept["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
+    return kept
 
 
 def workload_labels(identity: JobIdentity) -> dict[str, str]:

@@ -173,3 +173,20 @@ async def test_a_job_of_more_pod_sets_than_kueue_accepts_fails_if_it_gets_its_qu
     assert status["reason"] == "RefusedByCluster"
     assert "spec.podSets: Too many: 19: must have at most" in status["message"]
     await jobs.delete("many")
+
+
+async def test_a_limit_counts_although_the_namespace_has_defaults_of_requests(queues: Queues) -> None:
+    jobs = queues.jobs
+    limits = {"type": "Container", "default": {"cpu": "8"}, "defaultRequest": {"cpu": "100m"}}
+    path = f"/api/v1/namespaces/{jobs.namespace}/limitranges"
+    answer = await jobs.kube.post(path, {"metadata": {"name": "defaults"}, "spec": {"limits": [limits]}})
+    if answer.status == 404:
+        pytest.skip("the embedded cluster has no LimitRanges: run `make test-cluster`")
+    answer.ok()
+    worker = requesting()
+    worker["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "3"}}
+    uid = (await jobs.submit(queued(job("large", worker), "team")))["uid"]
+    await jobs.pending("large", "ExceedsMaxQuota")
+    assert await jobs.of_job("pods", uid) == []
+    await jobs.delete("large")
+    await queues.until_nothing_left()

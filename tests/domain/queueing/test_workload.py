@@ -51,6 +51,23 @@ def test_a_pod_set_has_what_the_scheduler_reads() -> None:
     assert found.template == {"spec": {**fields, **kept}}
 
 
+def test_a_limit_of_a_container_is_the_default_of_its_request() -> None:
+    limits = {"cpu": "64", "memory": "8Gi"}
+    only_claims = {"claims": [{"name": "g"}]}
+    containers = [
+        {"name": "c", "resources": {"limits": limits, "requests": {"cpu": "1"}}},
+        {"name": "d", "resources": only_claims},
+    ]
+    spec = {"containers": containers, "initContainers": [{"name": "i", "resources": {"limits": limits}}]}
+    [found] = pod_sets(with_templates(a_plan(), {"worker": spec}))
+    kept = found.template["spec"]
+    assert [item["resources"] for item in (*kept["containers"], *kept["initContainers"])] == [
+        {"limits": limits, "requests": {"cpu": "1", "memory": "8Gi"}},
+        only_claims,
+        {"limits": limits, "requests": limits},
+    ]
+
+
 @pytest.mark.parametrize(
     ("tasks", "names"),
     [
