@@ -47,22 +47,27 @@ class NamespaceSource(ResourceSource[Object]):
 
 
 class _Lives:
-    """A sink that has all namespaces by name. `changed` is set when they change."""
+    """A sink that has all namespaces by name, and their labels. `changed` is set when namespaces come and go."""
 
     def __init__(self) -> None:
         self.by_name: Mapping[str, NamespaceLife] = {}
+        self.labels: dict[str, Mapping[str, str]] = {}
         self.changed = asyncio.Event()
 
     def replaced(self, objects: Sequence[Object]) -> None:
+        self.labels = {obj.metadata.name: obj.metadata.labels for obj in objects}
         self._set({obj.metadata.name: _life(obj) for obj in objects})
 
     def applied(self, obj: Object) -> None:
+        self.labels[obj.metadata.name] = obj.metadata.labels
         self._set({**self.by_name, obj.metadata.name: _life(obj)})
 
     def deleted(self, obj: Object) -> None:
         # Another namespace may have the name by now.
         deleted = obj.metadata.name, obj.metadata.uid
         self._set({name: life for name, life in self.by_name.items() if (name, life.uid) != deleted})
+        if obj.metadata.name not in self.by_name:
+            self.labels.pop(obj.metadata.name, None)
 
     def _set(self, lives: Mapping[str, NamespaceLife]) -> None:
         if lives != self.by_name:
@@ -93,6 +98,10 @@ class ClusterNamespaces:
         self._stale_after = timedelta(seconds=stale_after)
         self._lives = _Lives()
         self._reflector = Reflector(NamespaceSource(api, verify), self._lives, clock, pace=Pace.within(stale_after))
+
+    def labels_of(self, namespace: str) -> Mapping[str, str] | None:
+        """Return the labels that a namespace had when it was observed last; None if it never was."""
+        return self._lives.labels.get(namespace)
 
     async def run(self) -> None:
         """Follow the namespaces until cancelled.

@@ -118,7 +118,6 @@ class Term:
         self._janitor = self._wire_janitor()
         self._sweeper = Sweeper(context.db, clock, settings.keeping, archive=context.archive, note=self._note)
         self._statistics = Statistics(context.db, clock)
-        self._queue_recorder = QueueRecorder(context, leadership, self._queues)
         self._autoscaler = Autoscaler(context, leadership, self._identity.verify)
         self._samples = SampleReconciler(context, leadership, self._identity.verify)
         self._cluster_namespaces = ClusterNamespaces(
@@ -129,6 +128,8 @@ class Term:
             verify=self._identity.verify,
             stale_after=settings.stale_after,
         )
+        labels_of = self._cluster_namespaces.labels_of
+        self._queue_recorder = QueueRecorder(context, leadership, self._queues, labels_of)
 
     def _note(self, message: str) -> None:
         """Report something that an operator should know, and that does not keep the controller from its work."""

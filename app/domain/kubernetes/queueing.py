@@ -141,8 +141,22 @@ class ResourceGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     flavors: tuple[FlavorQuotas, ...] = ()
 
 
+class LabelExpression(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelExpression, ...] = ()
+
+
 class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a ClusterQueue has, and the namespaces whose Workloads it admits; without a selector, those of none."""
+
     cohort_name: str = ""
+    namespace_selector: LabelSelector | None = None
     resource_groups: tuple[ResourceGroup, ...] = ()
 
 

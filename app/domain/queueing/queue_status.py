@@ -11,6 +11,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.conditions import by_type, is_true, message_line
 from app.domain.kubernetes.quantity import format_quantity
 from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
+from app.domain.kubernetes.selectors import Operator, Requirement, matches
 from app.domain.queueing.admission import Unadmitted, observe_workload
 from app.domain.queueing.cohorts import NO_COHORT, CohortShares, QuotaKey
 from app.domain.vocabulary import PendingCode
@@ -69,13 +70,15 @@ class QueueStatus:
     """A LocalQueue. `message` says why it is not active.
 
     `pending` and `admitted` count the Workloads of all clients, as Kueue reports them. `queued` counts the jobs of this
-    installation that wait, of which `jobs` has the first. The queues of a `cohort` lend each other quota.
+    installation that wait, of which `jobs` has the first. The queues of a `cohort` lend each other quota. `selected`
+    says whether the ClusterQueue admits jobs of the namespace; None if that is not known.
     """
 
     cluster_queue: str
     cohort: str = ""
     active: bool = False
     message: str = ""
+    selected: bool | None = True
     quotas: tuple[FlavorQuota, ...] = ()
     pending: int = 0
     admitted: int = 0
@@ -89,6 +92,7 @@ def queue_status(
     waiting: Iterable[JobWorkload],
     positions: Positions,
     shares: CohortShares = NO_COHORT,
+    labels_of_namespace: Mapping[str, str] | None = None,
 ) -> QueueStatus:
     """Return the status of a queue.
 
@@ -98,6 +102,7 @@ def queue_status(
         waiting: the Workloads of jobs that wait in the queue (`waits`).
         positions: places in the ClusterQueue, from 1, as far as Kueue reports them.
         shares: what the ClusterQueue can use of its cohort.
+        labels_of_namespace: the labels of the namespace; None if they cannot be read.
     """
     found = list(waiting)
     first = heapq.nsmallest(MOST_PENDING_JOBS, found, key=lambda job: _order(job.workload, positions))
@@ -107,6 +112,7 @@ def queue_status(
         cohort=cluster.spec.cohort_name if cluster is not None else "",
         active=active,
         message=message,
+        selected=_selects(cluster, labels_of_namespace),
         quotas=_quotas(local, cluster, shares),
         pending=local.status.pending_workloads,
         admitted=local.status.admitted_workloads,
@@ -192,6 +198,27 @@ def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, st
     if of_cluster is not None and of_cluster.status != "True" and own.reason != "Stopped":
         return False, message_line(of_cluster, _MOST_OF_MESSAGE)
     return own.status == "True", "" if own.status == "True" else message_line(own, _MOST_OF_MESSAGE)
+
+
+def _selects(cluster: ClusterQueue | None, labels_of_namespace: Mapping[str, str] | None) -> bool | None:
+    """Return whether the ClusterQueue admits Workloads of a namespace with these labels."""
+    if cluster is None:
+        return None
+    selector = cluster.spec.namespace_selector
+    if selector is None:
+        return False
+    if not (selector.match_labels or selector.match_expressions):
+        return True
+    if labels_of_namespace is None or any(item.operator not in set(Operator) for item in selector.match_expressions):
+        return None
+    requirements = [
+        *(Requirement(key=key, operator=Operator.IN, values=(value,)) for key, value in selector.match_labels.items()),
+        *(
+            Requirement(key=item.key, operator=Operator(item.operator), values=item.values)
+            for item in selector.match_expressions
+        ),
+    ]
+    return matches(requirements, labels_of_namespace)
 
 
 def _quotas(local: LocalQueue, cluster: ClusterQueue | None, shares: CohortShares) -> tuple[FlavorQuota, ...]:

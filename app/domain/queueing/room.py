@@ -44,6 +44,9 @@ def room_for_job(pod_sets: Sequence[PodSetPlan], queue: QueueStatus) -> Room:
     """Return whether the queue has room for all pods of a job."""
     if not queue.active:
         return _waits(PendingCode.QUEUE_STOPPED, queue.message)
+    if queue.selected is False:
+        detail = f"{queue.cluster_queue} admits no jobs of this namespace: its namespaceSelector does not select it"
+        return _waits(PendingCode.NO_MATCHING_FLAVOR, detail)
     limits = [_limits(quota, queue) for quota in queue.quotas]
     if None in limits:
         whose = f"{queue.cluster_queue} and the cohort {queue.cohort}" if queue.cohort else queue.cluster_queue
@@ -60,6 +63,9 @@ def room_for_job(pod_sets: Sequence[PodSetPlan], queue: QueueStatus) -> Room:
         return _waits(PendingCode.EXCEEDS_MAX_QUOTA, excess)
     if lack:
         return _waits(PendingCode.WAITING_FOR_QUOTA, lack)
+    if queue.selected is None:
+        detail = f"whether the namespaceSelector of {queue.cluster_queue} selects this namespace is not known"
+        return Room(outcome=RoomOutcome.UNKNOWN, detail=detail)
     if any(pod_set.template["spec"].get("resourceClaims") for pod_set in pod_sets):
         return Room(outcome=RoomOutcome.UNKNOWN, detail="the devices of resourceClaims are not compared with the quota")
     others = f"Workloads that wait in the queue, and may come first: {queue.pending}" if queue.pending else ""

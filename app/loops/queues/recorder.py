@@ -5,7 +5,7 @@ QueueMirror ─▶ status of each LocalQueue ─▶ what differs from the stored
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -38,11 +38,18 @@ class QueueRecorder:
     Queues stay stored while they cannot be read. They are deleted when they or Kueue are gone.
     """
 
-    def __init__(self, context: ControllerContext, leadership: Leadership, mirror: QueueMirror) -> None:
+    def __init__(
+        self,
+        context: ControllerContext,
+        leadership: Leadership,
+        mirror: QueueMirror,
+        labels_of: Callable[[str], Mapping[str, str] | None],
+    ) -> None:
         self._db = context.db
         self._leadership = leadership
         self._clock = context.clock
         self._mirror = mirror
+        self._labels_of = labels_of
         self._owners = QueueOwners(context.db)
         self._positions = QueuePositions(context.api, context.clock, context.settings.request_timeout)
         self._served = context.settings.served
@@ -120,7 +127,8 @@ class QueueRecorder:
             key = _key(local)
             cluster = self._mirror.cluster_queue(local.spec.cluster_queue)
             share = shares.get(local.spec.cluster_queue, NO_COHORT)
-            found[key] = queue_status(local, cluster, waiting.get(key, ()), positions, share)
+            labels = self._labels_of(key.namespace)
+            found[key] = queue_status(local, cluster, waiting.get(key, ()), positions, share, labels)
             if number % _QUEUES_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return found

@@ -85,6 +85,34 @@ async def test_a_local_queue_may_get_another_cluster_queue(queues: Queues, tmp_p
         await queues.until_nothing_left()
 
 
+async def test_a_cluster_queue_admits_jobs_of_the_namespaces_that_it_selects(queues: Queues) -> None:
+    jobs, path = queues.jobs, f"{API}/clusterqueues/{queues.name}"
+    manifest = queued(job("elsewhere", requesting("exit 0")), "team")
+
+    async def dry_run() -> Body:
+        path = f"/api/v1/namespaces/{jobs.namespace}/jobs"
+        answer = await jobs.http.post(path, params={"dryRun": "All"}, json=manifest)
+        found: Body = answer.json()["queue"]
+        return found
+
+    async def until_outcome(outcome: str) -> Body:
+        return await until(dry_run, lambda found: found["outcome"] == outcome, what=outcome, within=DEADLINE)
+
+    await until_outcome("HasRoom")
+    (await jobs.kube.patch(path, {"spec": {"namespaceSelector": {"matchLabels": {"queue": queues.name}}}})).ok()
+    found = await until_outcome("WouldWait")
+    assert (found["code"], "namespaceSelector" in found["detail"]) == ("NoMatchingFlavor", True), found
+    await jobs.submit(manifest)
+    reason = await jobs.pending("elsewhere", "NoMatchingFlavor")
+    assert "namespace doesn't match ClusterQueue selector" in reason["message"]
+    label = {"metadata": {"labels": {"queue": queues.name}}}
+    (await jobs.kube.patch(f"/api/v1/namespaces/{jobs.namespace}", label)).ok()
+    await jobs.until("elsewhere", "Succeeded")
+    await until_outcome("HasRoom")
+    await jobs.delete("elsewhere")
+    await queues.until_nothing_left()
+
+
 async def test_an_edit_moves_a_waiting_job_to_another_queue(queues: Queues) -> None:
     jobs, second = queues.jobs, f"{queues.name}-second"
     made = quota_objects(second, 2, flavor={"nodeLabels": NODE_LABEL}, priority_class=f"{second}-high")

@@ -122,6 +122,36 @@ def test_a_queue_says_why_it_is_not_active(
     assert (found.active, found.message, found.cluster_queue) == (active, message, "research")
 
 
+def an_expression(operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "team", "operator": operator, "values": values}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "selected"),
+    [
+        (None, {}, False),
+        ({}, None, True),
+        ({"matchLabels": {"team": "a"}}, {"team": "a", "zone": "b"}, True),
+        ({"matchLabels": {"team": "a", "zone": "a"}}, {"team": "a", "zone": "b"}, False),
+        ({"matchLabels": {"team": "a"}}, {}, False),
+        ({"matchLabels": {"team": "a"}}, None, None),
+        (an_expression("In", "a", "b"), {"team": "b"}, True),
+        (an_expression("NotIn", "a", "b"), {}, True),
+        (an_expression("NotIn", "a", "b"), {"team": "b"}, False),
+        (an_expression("Exists"), {"team": ""}, True),
+        (an_expression("DoesNotExist"), {"team": ""}, False),
+        (an_expression("DoesNotExist"), None, None),
+        (an_expression("Like", "a"), {"team": "a"}, None),
+        ({**an_expression("Exists"), "matchLabels": {"zone": "b"}}, {"team": "a"}, False),
+    ],
+)
+def test_a_cluster_queue_selects_namespaces(
+    selector: dict[str, Any] | None, labels: Mapping[str, str] | None, *, selected: bool | None
+) -> None:
+    cluster = msgspec.convert({"spec": {"namespaceSelector": selector}}, ClusterQueue)
+    assert queue_status(a_local_queue(ACTIVE), cluster, (), {}, labels_of_namespace=labels).selected is selected
+
+
 def test_quotas_are_those_of_the_cluster_queue_with_the_share_of_the_queue() -> None:
     local = a_local_queue(ACTIVE, used=[totals("big", cpu="1", memory="0")])
     found = queue_status(local, a_cluster_queue(ACTIVE, cohort="all"), (), {})

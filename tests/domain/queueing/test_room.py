@@ -110,6 +110,13 @@ WAITING, EXCEEDS = PendingCode.WAITING_FOR_QUOTA, PendingCode.EXCEEDS_MAX_QUOTA
             PendingCode.QUEUE_STOPPED,
             "LocalQueue is stopped",
         ),
+        (
+            replace(CPU, selected=False),
+            [a_pod_set(cpu="64")],
+            PendingCode.NO_MATCHING_FLAVOR,
+            "research admits no jobs of this namespace: its namespaceSelector does not select it",
+        ),
+        (replace(CPU, selected=None), [a_pod_set(cpu="5")], EXCEEDS, "cpu: 5 requested, 4 in all in flavor x"),
     ],
 )
 def test_a_job_waits_for_what_its_queue_lacks(
@@ -131,6 +138,11 @@ def test_a_job_waits_for_what_its_queue_lacks(
             "how much of the quota of research and the cohort all is in use is not known",
         ),
         (CPU, True, "the devices of resourceClaims are not compared with the quota"),
+        (
+            replace(CPU, selected=None),
+            False,
+            "whether the namespaceSelector of research selects this namespace is not known",
+        ),
     ],
 )
 def test_what_depends_on_the_unknown_is_not_claimed(queue: QueueStatus, *, claims: bool, detail: str) -> None:

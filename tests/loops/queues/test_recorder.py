@@ -52,7 +52,7 @@ async def recording(
     )
     async with asyncio.TaskGroup() as group:
         task = group.create_task(mirror.run())
-        yield QueueRecorder(context, harness.leadership, mirror)
+        yield QueueRecorder(context, harness.leadership, mirror, lambda _: None)
         task.cancel()
 
 
