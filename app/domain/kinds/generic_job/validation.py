@@ -48,11 +48,12 @@ def validate(spec: GenericJobSpec, job: str, base: str, limits: Limits, problems
         problems.add(at, "InvalidName", wrong, "the name of a queue")
     scope = scope_of(spec, job)
     _check_mode_variables(spec, scope, f"{base}/runMode", problems)
+    _check_job_name(spec, job, problems)
     for index, replica in enumerate(spec.replica_specs):
         if problems.full:
             return
         at = f"{specs}/{index}"
-        _check_names(spec, replica, job, at, problems)
+        _check_names(replica, job, at, problems)
         template = f"{at}/template"
         before = len(problems)
         validate_pod_template(replica.template, template, problems)
@@ -160,21 +161,21 @@ def _check_mode_variables(spec: GenericJobSpec, scope: Scope, base: str, problem
             check_texts((((i,), text) for i, text in enumerate(texts)), scope, at, problems)
 
 
-def _check_names(spec: GenericJobSpec, replica: ReplicaSpec, job: str, at: str, problems: Problems) -> None:
-    """Check the name of the last replica as the name of a pod and host, as a label value and as a Service's name."""
+def _check_job_name(spec: GenericJobSpec, job: str, problems: Problems) -> None:
+    """Check the job's name as the beginning of the names of Services."""
+    if job and spec.service and spec.service.ports and (wrong := names.dns_1035_label(job)):
+        detail = f"the Services of the replicas have names that begin with it: {wrong}"
+        problems.add("/metadata/name", "InvalidName", detail, "a name that begins with a letter and has no dots")
+
+
+def _check_names(replica: ReplicaSpec, job: str, at: str, problems: Problems) -> None:
+    """Check the length of the name of the last replica, which is that of a pod, a host and a Service, and a label."""
     if not job or names.dns_label(replica.type):
         return
     name = replica_name(job, replica.type, max(replica.replicas, 1) - 1)
-    wrong = names.dns_subdomain(name) or names.label_value(name)
-    if not wrong and spec.service and spec.service.ports:
-        wrong = names.dns_1035_label(name)
-    if wrong:
-        problems.add(
-            pointer_to(at, "type"),
-            "NameTooLong" if len(name) > 63 else "InvalidName",
-            f'the name "{shorten(name, 120)}" of its last replica: {wrong}',
-            "a shorter metadata.name or type",
-        )
+    if wrong := names.label_value(name):
+        detail = f'the name "{shorten(name, 120)}" of its last replica: {wrong}'
+        problems.add(pointer_to(at, "type"), "NameTooLong", detail, "a shorter metadata.name or type")
 
 
 def _check_size(

@@ -284,8 +284,10 @@ def test_the_name_of_the_last_replica_must_fit(ports: list[dict[str, Any]] | Non
 def test_only_a_service_needs_a_name_of_letters_first_and_no_dots(name: str) -> None:
     metadata = {"name": name}
     assert KIND.accept({**a_manifest(), "metadata": metadata}, Limits(), GIVEN).manifest
-    (error,) = errors_of(KIND, {**a_manifest(service={"ports": PORTS}), "metadata": metadata})
-    assert (error.pointer, error.code) == (f"{REPLICA}/type", "InvalidName")
+    two = [*replica(), *replica(type="ps")]
+    (error,) = errors_of(KIND, {**a_manifest(service={"ports": PORTS}, replicaSpecs=two), "metadata": metadata})
+    assert (error.pointer, error.code) == ("/metadata/name", "InvalidName")
+    assert error.accepted == "a name that begins with a letter and has no dots"
 
 
 def test_the_pod_must_not_be_too_large() -> None:
