@@ -16,6 +16,8 @@ _TAG: Final = re.compile(r'\s*(?:(?P<weak>W/)?"(?P<tag>[\x21\x23-\x7e\x80-\xff]*
 # The same as _TAG in the OpenAPI document: * or a list of entity tags, which can be empty but has no empty elements.
 _ENTITY_TAG: Final = '(W/)?"[!#-~]*"'
 TAGS_PATTERN: Final = rf"^(\*|{_ENTITY_TAG}( *, *{_ENTITY_TAG})*)?$"
+# The tag of a status view ends with this.
+_STATUS: Final = '-s"'
 # The tag of the form of a representation that is compressed with gzip ends with this.
 _GZIP: Final = '--gzip"'
 _WAIT: Final = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])', re.IGNORECASE)
@@ -28,7 +30,7 @@ def whole_tag(uid: UUID, version: int) -> str:
 
 def status_tag(uid: UUID, version: int) -> str:
     """Return the ETag of an object's status view, which differs from that of its whole view."""
-    return f'"{uid.hex}-{version}-s"'
+    return f'"{uid.hex}-{version}{_STATUS}'
 
 
 def list_tag(items: Iterable[tuple[UUID, int]], query: str) -> str:
@@ -69,11 +71,22 @@ def check_if_match(if_match: str | None, tag: str, noun: str) -> None:
     """
     if if_match is None or if_match.strip() == "*":
         return
-    if tag in _tags(if_match, "If-Match"):
+    sent = _tags(if_match, "If-Match")
+    if tag in sent:
         return
-    raise PreconditionFailed(
-        f"the {noun} has changed since you read it: read it again and send If-Match with its current ETag"
-    )
+    raise PreconditionFailed(_mismatch(sent, tag, noun))
+
+
+def _mismatch(sent: list[str], tag: str, noun: str) -> str:
+    """Return why none of these tags is the current one. Reading again helps only if the object has changed."""
+    if f"W/{tag}" in sent:
+        return (
+            f"the {noun} has not changed, but a weak ETag (W/…) never matches If-Match: a proxy that compresses answers"
+            " makes ETags weak; send this one without W/"
+        )
+    if tag.removesuffix('"') + _STATUS in {known.removeprefix("W/") for known in sent}:
+        return f"the ETag in If-Match is that of the status: send that of the {noun} itself"
+    return f"the {noun} has changed since you read it: read it again and send If-Match with its current ETag"
 
 
 def _tags(header: str, name: str) -> list[str]:

@@ -166,6 +166,21 @@ async def test_if_match_refuses_edits_of_another_version(gateway: Gateway) -> No
     assert (await gateway.client.delete(url, headers={"If-Match": first.headers["etag"]})).status_code == 202
 
 
+async def test_a_412_says_why_the_tag_of_the_current_version_does_not_match(gateway: Gateway) -> None:
+    await gateway.submit("hello")
+    url = jobs_path(NAMESPACE, "hello")
+    tag = (await gateway.client.get(url)).headers["etag"]
+    status = (await gateway.client.get(url + "/status")).headers["etag"]
+    details = {
+        sent: (await gateway.client.post(url + "/cancel", headers={"If-Match": sent})).json()["detail"]
+        for sent in (f"W/{tag}", status, f"W/{status}", '"another"')
+    }
+    assert "a weak ETag (W/…) never matches If-Match" in details[f"W/{tag}"]
+    of_status = "the ETag in If-Match is that of the status: send that of the job itself"
+    assert details[status] == details[f"W/{status}"] == of_status
+    assert "has changed since you read it" in details['"another"']
+
+
 async def test_freshness_comes_from_the_heartbeat(gateway: Gateway) -> None:
     await gateway.submit("hello")
     url = jobs_path(NAMESPACE, "hello", "status")
