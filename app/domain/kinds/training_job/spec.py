@@ -121,6 +121,8 @@ class PserverSpec(WorkerSpec):
 class TrainerSpec(WorkerSpec):
     """The trainers. Their number begins at min-instance (at least 1) and can grow to max-instance."""
 
+    min_instance: Count = Field(default=0, alias="min-instance")
+    """The least number of trainers, with which a job begins; 0 means 1."""
     etcd_endpoint: str = Field(default="", alias="etcd-endpoint")
     """Ignored, as in upstream."""
     workspace: str = ""

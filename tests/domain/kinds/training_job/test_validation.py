@@ -240,3 +240,19 @@ def test_any_value_of_a_field_is_accepted_or_refused(field: str, value: Any) -> 
 )
 def test_any_role_is_accepted_or_refused(role: str, fields: dict[str, Any]) -> None:
     check(a_manifest(**{"fault_tolerant": True, role: fields}))
+
+
+def test_the_schema_says_what_the_default_0_of_a_number_means() -> None:
+    role: dict[str, Any] = {"trainer": {}, "pserver": {}}
+    manifest = {"apiVersion": "paddlepaddle.org/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "job"}}
+    spec = KIND.accept({**manifest, "spec": role}, Limits(), GIVEN).manifest["spec"]
+    schema = KIND.json_schema()
+    whole, roles = schema["properties"]["spec"], schema["$defs"]
+    for place, part in (
+        (spec, whole),
+        (spec["trainer"], roles["TrainerSpec"]),
+        (spec["pserver"], roles["PserverSpec"]),
+    ):
+        for field, of_field in part["properties"].items():
+            if of_field.get("default") == 0 and place.get(field):
+                assert "0 means" in of_field["description"], field
