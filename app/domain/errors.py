@@ -2,8 +2,9 @@
 
 # ruff: noqa: N818 - the errors are answers to clients and no faults of the program, so their names lack the suffix Error
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 # A document may have twenty thousand errors. The limit keeps the answer small.
@@ -110,6 +111,16 @@ class DomainError(Exception):
         self.errors = tuple(errors)
         where = "; ".join(f"{error.pointer or '(document)'}: {error.detail}" for error in self.errors)
         super().__init__(f"{message}: {where}" if where else message)
+
+
+@contextmanager
+def moved_pointers(before: str, after: str) -> Iterator[None]:
+    """Let errors of the field `before` point to `after`, which is where the client has given its value."""
+    try:
+        yield
+    except DomainError as error:
+        error.errors = tuple(replace(one, pointer=after) if one.pointer == before else one for one in error.errors)
+        raise
 
 
 class MalformedDocument(DomainError):

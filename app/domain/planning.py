@@ -14,13 +14,13 @@ from uuid import UUID
 import msgspec
 
 from app.base.caches import BoundedCache
-from app.domain.errors import FieldError, InvalidManifest, Problems, pointer_to, shorten
+from app.domain.errors import FieldError, InvalidManifest, Problems, moved_pointers, pointer_to, shorten
 from app.domain.kinds import registry
 from app.domain.kinds.base import JOBS
 from app.domain.kinds.envelope import allowed_controls
 from app.domain.kinds.gangs import plan_gang
 from app.domain.kinds.job_kind import Accepted, Given, Limits, Site
-from app.domain.kinds.posted_metadata import Suffix, add_name, require_namespace
+from app.domain.kinds.posted_metadata import NAME, Suffix, add_name, name_pointer, require_namespace
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kubernetes import labels
 from app.domain.manifests.gangs import with_gang_apis
@@ -90,7 +90,8 @@ class Planner:
         kind = registry.find(document.get("apiVersion"), document.get("kind"))
         called, generated = add_name(document, suffix)
         given = Given(suffix=suffix, stored=stored)
-        accepted = kind.accept(require_namespace(called, namespace), self.limits, given)
+        with moved_pointers(NAME, name_pointer(generated=generated)):
+            accepted = kind.accept(require_namespace(called, namespace), self.limits, given)
         manifest = accepted.manifest
         # The stored manifest has its final name: a retry must not generate another one.
         manifest["metadata"].pop("generateName", None)

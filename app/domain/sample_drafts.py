@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from app.domain.cache.limits import CacheLimits
-from app.domain.errors import FieldError, InvalidManifest, shorten
-from app.domain.kinds.posted_metadata import Suffix, add_name, require_namespace
+from app.domain.errors import FieldError, InvalidManifest, moved_pointers, shorten
+from app.domain.kinds.posted_metadata import NAME, Suffix, add_name, name_pointer, require_namespace
 from app.domain.kinds.registry import refuse_wrong_route
 from app.domain.kinds.sample_kind import SampleKind
 from app.domain.plan import Manifest
@@ -43,7 +43,8 @@ def make_draft(
     refuse_wrong_route(document, kind.resource, namespace)
     _refuse_other_kinds(kind, document)
     called, generated = add_name(document, suffix, kind.name_max)
-    manifest = kind.accept(require_namespace(called, namespace), replace(limits, namespace=namespace))
+    with moved_pointers(NAME, name_pointer(generated=generated)):
+        manifest = kind.accept(require_namespace(called, namespace), replace(limits, namespace=namespace))
     manifest["metadata"].pop("generateName", None)
     manifest["metadata"]["namespace"] = namespace
     return SampleDraft(kind=kind, manifest=manifest, generated=generated)

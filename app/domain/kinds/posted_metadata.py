@@ -12,6 +12,8 @@ SUFFIX_LENGTH: Final = 5
 # The alphabet of Kubernetes for generated names: no vowels, and no digits that look like vowels.
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
+NAME: Final = "/metadata/name"
+
 Suffix: TypeAlias = Callable[[], str]
 
 
@@ -30,6 +32,11 @@ def add_name(document: Manifest, suffix: Suffix, name_max: int = DNS_LABEL_MAX) 
     if not isinstance(base, str) or not base:
         return document, False
     return {**document, "metadata": {**metadata, "name": generate_name(base, suffix, name_max)}}, True
+
+
+def name_pointer(*, generated: bool) -> str:
+    """Return the pointer to the field with which the document determines its name."""
+    return "/metadata/generateName" if generated else NAME
 
 
 def require_namespace(document: Manifest, namespace: str) -> Manifest:

@@ -20,6 +20,7 @@ JSON = {"Content-Type": "application/json"}
         ({"kind": "Nothing"}, "/kind", "UnknownKind"),
         ({"metadata": {}}, "/metadata/name", "Required"),
         ({"metadata": {"name": "A_b"}}, "/metadata/name", "InvalidName"),
+        ({"metadata": {"generateName": "A_b"}}, "/metadata/generateName", "InvalidName"),
         ({"metadata": {"name": "one", "namespace": "elsewhere"}}, "/metadata/namespace", "NamespaceMismatch"),
         ({"metadata": {"name": "one", "labels": {"jobgate.dev/x": "y"}}}, "/metadata/labels", "Reserved"),
     ],

@@ -178,3 +178,13 @@ async def test_invalid_bodies_of_actions_are_refused(body: bytes, pointer: str, 
     )
     assert answer.status_code in (400, 422)
     assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+async def test_errors_of_the_name_of_a_retry_point_to_the_body(gateway: Gateway) -> None:
+    created = await gateway.submit("hello")
+    await gateway.conclude(created["uid"], {"phase": JobPhase.FAILED})
+    await gateway.submit("taken")
+    for name, status, code in (("A b", 422, "InvalidName"), ("", 422, "InvalidName"), ("taken", 409, "NameTaken")):
+        refused = await gateway.client.post(gateway.path("hello", "retry"), json={"name": name})
+        [error] = refused.json()["errors"]
+        assert (refused.status_code, error["pointer"], error["code"]) == (status, "/name", code)

@@ -1,5 +1,6 @@
 """Actions on jobs: pause, resume, scale and cancel are edits; retry creates a new job."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from app.api.routers import new_router
 from app.api.routes.objects.edits import EditCall, EditDep, changed_response, changed_responses
 from app.api.routes.objects.submission import created_response, key_ids, request_key
 from app.api.views.objects import JobView
+from app.domain.errors import moved_pointers
+from app.domain.kinds.posted_metadata import NAME
 from app.domain.kinds.spec.model import SpecModel
 from app.services.editing.scaling import SizesWanted
 
@@ -133,11 +136,13 @@ async def retry_job(
     services = caller.services
     job = await services.editor.current(namespace, name)
     document, posted = await services.editor.retry_documents(job, options.name)
-    async with caller.turn_to_submit():
-        created = await services.submitter.submit(
-            document,
-            replace(caller.submit_request(namespace), retry_of=job.uid, posted=posted),
-            key=key,
-            render=JOBS_RESOURCE.created_bytes,
-        )
+    # The body has the name at another place than a manifest.
+    with moved_pointers(NAME, "/name") if options.name is not None else nullcontext():
+        async with caller.turn_to_submit():
+            created = await services.submitter.submit(
+                document,
+                replace(caller.submit_request(namespace), retry_of=job.uid, posted=posted),
+                key=key,
+                render=JOBS_RESOURCE.created_bytes,
+            )
     return created_response(JOBS_RESOURCE, created, namespace)
