@@ -27,6 +27,14 @@ _WRONG_TYPE: Final = {
     "model_type": "an object",
     "model_attributes_type": "an object",
 }
+# Code, detail and what is accepted, by type of pydantic's error; the fields in braces are those of the error's context.
+_WRONG_TEXT: Final = {
+    "too_short": ("TooShort", "the list is too short", "{min_length} entries or more"),
+    "too_long": ("InvalidValue", "the list is too long", "{max_length} entries or fewer"),
+    "string_too_short": ("TooShort", "the text is too short", "{min_length} characters or more"),
+    "string_too_long": ("InvalidValue", "the text is too long", "{max_length} characters or fewer"),
+    "string_pattern_mismatch": ("InvalidValue", "the text has another form", "text that matches {pattern}"),
+}
 
 _Model = TypeVar("_Model", bound="SpecModel")
 
@@ -136,10 +144,19 @@ def _add_error(model: type[SpecModel], error: Mapping[str, Any], base: str, prob
         problems.add(pointer, "OutOfRange", "the number is too small", f"{context['ge']} or more")
     elif kind == "less_than_equal":
         problems.add(pointer, "OutOfRange", "the number is too large", f"{context['le']} or less")
-    elif kind in ("too_short", "string_too_short"):
-        problems.add(pointer, "TooShort", "must not be empty", f"at least {context['min_length']}")
+    elif kind in _WRONG_TEXT:
+        _add_wrong_text(problems, pointer, kind, context)
     else:
         problems.add(pointer, "InvalidValue", error["msg"])
+
+
+def _add_wrong_text(problems: Problems, pointer: str, kind: str, context: Mapping[str, Any]) -> None:
+    """Add the error of a text or list that has another length or form than accepted."""
+    code, detail, accepted = _WRONG_TEXT[kind]
+    if context.get("min_length") == 1:
+        problems.add(pointer, code, "must not be empty", "at least 1")
+    else:
+        problems.add(pointer, code, detail, accepted.format(**context))
 
 
 def _fields_at(model: type[SpecModel], location: Sequence[str | int]) -> Sequence[str]:
