@@ -229,10 +229,10 @@ def _refuse_exemption(manifest: Manifest, stored: Manifest | None) -> None:
     problems.add(
         pointer_to("/metadata/annotations", labels.POD_POLICY_ALLOW),
         "AdminOnly",
-        "only the role admin may exempt a job from the pod policy",
-        "leave it out, or ask an administrator to submit the job",
+        "only an admin of all namespaces may exempt a job from the pod policy",
+        "leave it out, or ask an admin of all namespaces to submit the job",
     )
-    raise violation("the role of the caller cannot exempt a job from the pod policy", problems)
+    raise violation("the caller cannot exempt a job from the pod policy", problems)
 
 
 def stored_bytes(manifest: Manifest) -> int:

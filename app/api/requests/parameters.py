@@ -34,6 +34,8 @@ def json_schema(**keywords: Any) -> dict[str, Any]:
 MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1  # the format of integers without other bounds in the OpenAPI document
 _IS_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# An offset such as +02:00 after the decoding of a query in which the + was not encoded.
+_LOST_PLUS: Final = re.compile(r":\d\d(\.\d+)? \d\d:?\d\d$")
 _NAMESPACE: Final = json_schema(pattern=DNS_LABEL_PATTERN, maxLength=DNS_LABEL_MAX)
 _TAGS: Final = json_schema(pattern=TAGS_PATTERN)
 
@@ -86,9 +88,11 @@ IdempotencyKeyHeader = Annotated[
 
 
 def _refuse_number(value: object) -> object:
-    """Refuse a number, which pydantic would accept as the seconds or milliseconds since 1970."""
+    """Refuse a number, which pydantic would accept as the seconds or milliseconds since 1970, and name a lost +."""
     if isinstance(value, str) and not _IS_DATE.match(value):
         raise PydanticKnownError("datetime_parsing", {"error": "it does not begin with a date"})
+    if isinstance(value, str) and _LOST_PLUS.search(value):
+        raise PydanticKnownError("datetime_parsing", {"error": "the + of its offset is a space in a query: send %2B"})
     return value
 
 

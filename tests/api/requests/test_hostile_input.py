@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.support.gateways.gateway import NAMESPACE, Gateway, jobs_path, manifest
@@ -273,6 +274,17 @@ async def test_invalid_query_parameters_are_refused(
     assert answer.status_code == 400, answer.text
     assert [(error["pointer"], error["code"]) for error in answer.json()["errors"]] == [(pointer, code)]
     assert all(error["accepted"] for error in answer.json()["errors"])
+
+
+@pytest.mark.parametrize("offset", ["+02:00", "+0200"])
+async def test_a_lost_plus_of_an_offset_is_named(offset: str, shared_gateway: Gateway) -> None:
+    async def answer(text: str) -> httpx2.Response:
+        return await shared_gateway.client.get(f"/api/v1/jobs?createdAfter=2026-01-01T00:00:00{text}")
+
+    assert (await answer(offset.replace("+", "%2B"))).status_code == 200
+    for fraction in ("", ".25"):
+        [error] = (await answer(fraction + offset)).json()["errors"]
+        assert error["detail"].endswith("the + of its offset is a space in a query: send %2B")
 
 
 @pytest.mark.parametrize(
