@@ -218,6 +218,9 @@ def create_token(
     from app.db.installation import tokens as token_store
 
     namespaces = _token_namespaces(namespace or [], all_namespaces=all_namespaces)
+    if not name.strip():
+        typer.echo("jobgate: the token needs a name: history rows show it as the actor", err=True)
+        raise typer.Exit(2)
 
     async def work(db: "Database") -> None:
         _, secret = await token_store.create(db, name=name, role=role, namespaces=namespaces, now=SystemClock().now())

@@ -245,6 +245,13 @@ def test_creating_a_token_prints_its_namespaces(
         assert words in ran.stderr
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_token_has_a_name(name: str, tmp_path: Path, database_url: str) -> None:
+    ran = jobgate("token", "create", name, "--namespace", "a", home=tmp_path, JOBGATE_DATABASE_URL=database_url)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "the token needs a name" in ran.stderr
+
+
 async def test_tokens_from_creation_to_revocation(tmp_path: Path, database_url: str, embedded_cluster: Cluster) -> None:
     given = {"JOBGATE_DATABASE_URL": database_url}
 
