@@ -38,6 +38,9 @@ def export(
         phases=_words("--phase", phase, sorted(TERMINAL_PHASES)),
         kinds=_words("--kind", kind, sorted({name for _, name in registry.JOB_KINDS})),
     )
+    if selection.after and selection.before and selection.after >= selection.before:
+        message = f"{before} is not after {after}: no job ended at {after} or later and before {before}"
+        raise typer.BadParameter(message, param_hint="--before")
     settings = read_settings(log_format="text", log_level="error")
 
     async def work(stop: asyncio.Event) -> int:

@@ -9,8 +9,10 @@ from typing import Any, cast
 from uuid import uuid4
 
 import pytest
+import typer
 
 from app.base.faultpoints import FaultPoint
+from app.commands.exports import export
 from app.db.exports import reading
 from app.db.postgres.engine import Database
 from app.domain.errors import Conflict
@@ -114,6 +116,13 @@ async def test_only_one_process_exports_to_a_folder(
     monkeypatch.setattr(exporter.Exporter, "_progress", export_too)
     with pytest.raises(Conflict, match="another process exports to"):
         await exported(gateway.db, tmp_path)
+
+
+@pytest.mark.parametrize("before", ["2026-08-01", "2026-07-31"])
+def test_a_range_without_any_time_is_refused(before: str, tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter, match=f"{before} is not after 2026-08-01"):
+        export(to=str(tmp_path / "archive"), after="2026-08-01", before=before)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
