@@ -16,6 +16,8 @@ _TEMPLATE: Final = re.compile(r"^\s*(?:- )?(?:[\w./-]+:)? *(?:\{\{|\{%)", re.MUL
 _EXPRESSION: Final = re.compile(r"\{\{|\{%")
 # A variable of envsubst, Make, Windows or a form in a value that has no blanks beside it.
 _VARIABLE: Final = re.compile(r"^\S*?(\$\{[^}]*\}|\$\(\w+\)|\$\w+|<[\w .-]+>|%\w+%|@\w+@)\S*$")
+# Those of them that make a document no YAML, within braces or at the begin of a value.
+_BREAKING_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|%\w+%|@\w+@")
 _LIST: Final = re.compile(r"""\bkind["']?\s*:\s*["']?\w*List\b""")
 _OF_REQUEST: Final = ("/path/", "/query/", "/header/")  # where pointers begin that name no field of a manifest
 RENDER: Final = "it is a template: render it first, for example with `helm template CHART | jobgate submit -f -`"
@@ -24,6 +26,13 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 class ManifestError(ValueError):
     """A file or an option cannot be read as a manifest."""
+
+
+def _fill_in(variable: str) -> str:
+    return (
+        f"{variable} looks like a variable that was not replaced: render the file first, for example with "
+        "`envsubst < FILE | jobgate submit -f -`"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +59,11 @@ class Document:
             if "'\\t'" in problem:
                 problem = "the line begins with a tab; accepted: spaces"
             at = self.text.splitlines()[mark.line : mark.line + 1] if mark else []
-            is_expression = self.is_template or any(map(_EXPRESSION.search, at))
-            hint = f"\n  {RENDER}" if is_expression else ""
+            hint = ""
+            if self.is_template or any(map(_EXPRESSION.search, at)):
+                hint = f"\n  {RENDER}"
+            elif variable := next(filter(None, map(_BREAKING_VARIABLE.search, at)), None):
+                hint = f"\n  {_fill_in(variable[0])}"
             raise ManifestError(f"{self.source}:{line}: {problem}{hint}") from None
 
     @property
@@ -81,10 +93,7 @@ class Document:
         for pointer in pointers:
             node = _node(self.root, _segments(pointer))
             if isinstance(node, yaml.ScalarNode) and (match := _VARIABLE.match(node.value)):
-                return (
-                    f"{match[1]} looks like a variable that was not replaced: render the file first, for example with "
-                    "`envsubst < FILE | jobgate submit -f -`"
-                )
+                return _fill_in(match[1])
         return None
 
     def items(self) -> Iterator["Document"]:

@@ -192,6 +192,18 @@ def test_a_variable_that_was_not_replaced_gets_a_hint(run: RunCommand, value: st
     assert shown is None or f"  {shown} looks like a variable that was not replaced" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [("{name: ${NAME}}", "${NAME}"), ("{name: @NAME@}", "@NAME@"), ("{name: %NAME%}", "%NAME%"), ("{name: }}", None)],
+)
+def test_a_variable_that_makes_the_file_no_yaml_gets_a_hint(run: RunCommand, metadata: str, shown: str | None) -> None:
+    result, script = run(["submit", "-f", "-"], stdin=f"kind: GenericJob\nmetadata: {metadata}\nspec: {{}}\n")
+    assert (result.exit_code, script.requests) == (2, [])
+    assert "jobgate: standard input:2: " in result.stderr
+    assert ("envsubst < FILE | jobgate submit -f -" in result.stderr) == (shown is not None)
+    assert shown is None or f"  {shown} looks like a variable that was not replaced" in result.stderr
+
+
 def test_an_expression_inside_of_a_line_gets_a_hint(run: RunCommand) -> None:
     result, script = run(["submit", "-f", "-"], stdin="kind: GenericJob\nmetadata: {name: {% raw %}x}\n")
     assert (result.exit_code, script.requests) == (2, [])
