@@ -57,6 +57,15 @@ async def test_a_job_over_the_pod_limit_is_refused(tight: Gateway) -> None:
     assert "this installation that have not ended have 5 of 5" in refusal(await post(tight, "third", 1))["detail"]
 
 
+async def test_a_dry_run_does_not_compare_a_job_with_others(tight: Gateway) -> None:
+    assert (await post(tight, "first", 3)).status_code == 201
+    for name, code in (("first", "NameTaken"), ("second", "TooManyPods")):
+        manifest = resizable_job.manifest(name, {"worker": 2})
+        checked = await tight.client.post(jobs_path("team"), json=manifest, params={"dryRun": "All"})
+        stored = await tight.client.post(jobs_path("team"), json=manifest)
+        assert (checked.status_code, stored.status_code, stored.json()["code"]) == (200, 409, code)
+
+
 async def test_a_list_over_the_pod_limit_is_refused_as_a_whole(tight: Gateway) -> None:
     items = [resizable_job.manifest(name, {"worker": 2}) for name in ("one", "two", "three")]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
