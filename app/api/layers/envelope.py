@@ -65,6 +65,10 @@ def _is_problem(start: Message) -> bool:
 
 
 def _message(problem: dict[str, Any]) -> str:
-    """Return the detail of a problem and of all its errors, in one line."""
-    details = [f"{error['pointer']}: {error['detail']}" for error in problem.get("errors", ())]
-    return "; ".join([problem["detail"], *details])
+    """Return the detail of a problem and of all its errors, with what is accepted, in one line."""
+    return "; ".join([problem["detail"], *map(_error, problem.get("errors", ()))])
+
+
+def _error(error: dict[str, Any]) -> str:
+    accepted = error.get("accepted")
+    return f"{error['pointer']}: {error['detail']}" + (f" (accepted: {accepted})" if accepted else "")
