@@ -115,11 +115,16 @@ class DomainError(Exception):
 
 @contextmanager
 def moved_pointers(before: str, after: str) -> Iterator[None]:
-    """Let errors of the field `before` point to `after`, which is where the client has given its value."""
+    """Let errors at and below the field `before` point to `after`, which is where the client has given its value."""
     try:
         yield
     except DomainError as error:
-        error.errors = tuple(replace(one, pointer=after) if one.pointer == before else one for one in error.errors)
+        error.errors = tuple(
+            replace(one, pointer=after + one.pointer.removeprefix(before))
+            if f"{one.pointer}/".startswith(f"{before}/")
+            else one
+            for one in error.errors
+        )
         raise
 
 

@@ -288,7 +288,10 @@ async def test_what_get_returns_can_be_put_back(of: Collection) -> None:
     again = await of.gateway.client.put(of.path("one"), json=edited.json() | {"labels": {}})
     assert again.json() == edited.json()
 
-    for body, pointer in ((changed | {"extra": 1}, "/extra"), (changed | {"name": "two"}, "/metadata/name")):
+    wrong = {"extra": 1, "name": "two", "namespace": "two", "labels": {"a": "-"}, "annotations": {"jobgate.dev/x": ""}}
+    for field, value in wrong.items():
+        body = changed | {field: value}
+        pointer = {"labels": "/labels/a", "annotations": "/annotations/jobgate.dev~1x"}.get(field, f"/{field}")
         refused = await of.gateway.client.put(of.path("one"), json=body)
         assert refused.status_code == 422, refused.text
         assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]

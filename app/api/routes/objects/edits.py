@@ -14,12 +14,13 @@ from app.api.requests.read_back import is_view, manifest_of
 from app.api.resources.jobs import JOBS_RESOURCE
 from app.api.resources.resource import Resource
 from app.api.routers import new_router
+from app.domain.errors import moved_pointers
 from app.services.access import Verb
 from app.services.editing.objects import Editor, EditResult
 from app.telemetry.log_fields import note_job
 
-# Reads the body of an edit, a manifest or a patch.
-_ReadBody: TypeAlias = Callable[[Request], Awaitable[dict[str, Any]]]
+# Reads the body of an edit, a manifest or a patch, and returns it with the pointer to its metadata.
+_ReadBody: TypeAlias = Callable[[Request], Awaitable[tuple[dict[str, Any], str]]]
 # Returns the method of the editor that applies the body.
 _Apply: TypeAlias = Callable[[Editor[Any, Any]], Callable[..., Awaitable[EditResult[Any]]]]
 
@@ -49,7 +50,7 @@ def router_of(resource: Resource) -> APIRouter:
     router = new_router(resource.name)
     _add_edit(router, resource, "PUT", "replace", "Replace", _replacement(resource), lambda editor: editor.replace)
     merge = "Apply a JSON merge patch (RFC 7396) to"
-    _add_edit(router, resource, "PATCH", "patch", merge, read_merge_patch, lambda editor: editor.merge)
+    _add_edit(router, resource, "PATCH", "patch", merge, _read_patch, lambda editor: editor.merge)
     _add_deletion(router, resource)
     return router
 
@@ -58,11 +59,15 @@ def _replacement(resource: Resource) -> _ReadBody:
     """Return the function that reads the body of a PUT: a manifest, or what GET returned, with edits."""
     fields = [str(field.alias) for field in resource.models.view.model_fields.values()]
 
-    async def read(request: Request) -> dict[str, Any]:
+    async def read(request: Request) -> tuple[dict[str, Any], str]:
         document = await read_manifest(request)
-        return manifest_of(document, fields) if is_view(document) else document
+        return (manifest_of(document, fields), "") if is_view(document) else (document, "/metadata")
 
     return read
+
+
+async def _read_patch(request: Request) -> tuple[dict[str, Any], str]:
+    return await read_merge_patch(request), "/metadata"
 
 
 def _add_edit(
@@ -79,14 +84,16 @@ def _add_edit(
     )
     async def edit_manifest(edit: EditDep) -> Response:
         caller = edit.caller
-        changed = await apply(resource.editor(caller.services))(
-            edit.namespace,
-            edit.name,
-            await read(edit.request),
-            actor=caller.actor,
-            precondition=resource.precondition(edit.if_match),
-            administers=caller.administers,
-        )
+        document, metadata = await read(edit.request)
+        with moved_pointers("/metadata", metadata):
+            changed = await apply(resource.editor(caller.services))(
+                edit.namespace,
+                edit.name,
+                document,
+                actor=caller.actor,
+                precondition=resource.precondition(edit.if_match),
+                administers=caller.administers,
+            )
         return await changed_response(resource, caller, changed)
 
 
