@@ -12,8 +12,8 @@ from app.domain.kubernetes.conditions import by_type, is_true, message_line
 from app.domain.kubernetes.quantity import format_quantity
 from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
 from app.domain.kubernetes.selectors import Operator, Requirement, matches
-from app.domain.queueing.admission import Unadmitted, observe_workload
 from app.domain.queueing.cohorts import NO_COHORT, CohortShares, QuotaKey
+from app.domain.queueing.workload_status import Unadmitted, observe_workload
 from app.domain.vocabulary import PendingCode
 
 MOST_PENDING_JOBS: Final = 100

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Evicted
+from app.domain.queueing.workload_status import Evicted
 from app.domain.reconcile.conditions import job_conditions
 from app.domain.reconcile.endings import is_removing
 from app.domain.reconcile.placing.starting import start_deadline_of

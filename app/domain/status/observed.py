@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from app.domain.plan import JobWarning, Rank
-from app.domain.queueing.admission import ObservedWorkload
+from app.domain.queueing.workload_status import ObservedWorkload
 from app.domain.vocabulary import PendingCode, ReplicaPhase
 
 

@@ -20,9 +20,9 @@ from app.base.clock import Clock
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.queueing import ClusterQueue, Cohort, FlavorSpec, LocalQueue, ResourceFlavor, Workload
 from app.domain.plan import JobIdentity, JobPlan
-from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.requests import DEFAULT_QUEUE
 from app.domain.queueing.workload import job_uid_of, number_of
+from app.domain.queueing.workload_status import observe_workload
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.pods.ownership import is_owned
 from app.k8s import codec

@@ -16,7 +16,7 @@ _TEMPLATE: Final = re.compile(r"^\s*(?:- )?(?:[\w./-]+:)? *(?:\{\{|\{%)", re.MUL
 _EXPRESSION: Final = re.compile(r"\{\{|\{%")
 # A variable of envsubst, Make, Windows or a form in a value that has no blanks beside it.
 _VARIABLE: Final = re.compile(r"^\S*?(\$\{[^}]*\}|\$\(\w+\)|\$\w+|<[\w .-]+>|%\w+%|@\w+@)\S*$")
-# Those of them that make a document no YAML, within braces or at the begin of a value.
+# Those of them that make a document no YAML, within braces or at the beginning of a value.
 _BREAKING_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|%\w+%|@\w+@")
 _LIST: Final = re.compile(r"""\bkind["']?\s*:\s*["']?\w*List\b""")
 _OF_REQUEST: Final = ("/path/", "/query/", "/header/")  # where pointers begin that name no field of a manifest

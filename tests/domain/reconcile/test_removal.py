@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.queueing.admission import Admitted, ObservedWorkload, Queueing
+from app.domain.queueing.admission import Admitted, Queueing
+from app.domain.queueing.workload_status import ObservedWorkload
 from app.domain.reconcile.actions import DeletePod, RemoveObjects
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.timing import Timing

@@ -22,8 +22,8 @@ from app.domain.kubernetes.queueing import (
     WorkloadStatus,
 )
 from app.domain.plan import JobPlan, PriorityClassRef
-from app.domain.queueing.admission import observe_workload
 from app.domain.queueing.workload import pod_sets
+from app.domain.queueing.workload_status import observe_workload
 from app.domain.reconcile.actions import (
     ActivateWorkload,
     EnsureWorkload,

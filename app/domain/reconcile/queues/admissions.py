@@ -15,18 +15,15 @@ from typing import Final
 from app.domain.plan import JobPlan, Rank
 from app.domain.queueing.admission import (
     Admitted,
-    Evicted,
-    ObservedWorkload,
     PodSetAdmission,
     Queueing,
     RecordedWorkload,
     TaskAdmission,
-    Unadmitted,
-    Verdict,
     task_admissions,
     with_topology,
 )
 from app.domain.queueing.workload import pod_sets
+from app.domain.queueing.workload_status import Evicted, ObservedWorkload, Unadmitted, Verdict
 from app.domain.reconcile.resizing import Members, has_left
 from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Admitted, Evicted, Queueing, Unadmitted, Verdict
+from app.domain.queueing.admission import Admitted, Queueing
 from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
+from app.domain.queueing.workload_status import Evicted, Unadmitted, Verdict
 from app.domain.reconcile.queues.admissions import (
     MOST_FURTHER,
     admit,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import Evicted, ObservedWorkload, Unadmitted
 from app.domain.queueing.priorities import has_other_priority
+from app.domain.queueing.workload_status import Evicted, ObservedWorkload, Unadmitted
 from app.domain.reconcile.queues.admissions import creating, wait_after
 from app.domain.reconcile.queues.permit import Permit
 from app.domain.reconcile.values import Inputs

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from app.domain.queueing.admission import Admitted, Evicted, ObservedWorkload, Queueing, RecordedWorkload, Unadmitted
+from app.domain.queueing.admission import Admitted, Queueing, RecordedWorkload
 from app.domain.queueing.priorities import has_other_priority
+from app.domain.queueing.workload_status import Evicted, ObservedWorkload, Unadmitted
 from app.domain.reconcile.actions import (
     Action,
     ActivateWorkload,

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import PriorityClassKind, PriorityClassRef, QueuePlan
-from app.domain.queueing.admission import ObservedWorkload, PodSetAdmission, Queueing, TaskAdmission, Unadmitted
+from app.domain.queueing.admission import PodSetAdmission, Queueing, TaskAdmission
+from app.domain.queueing.workload_status import ObservedWorkload, Unadmitted
 from app.domain.reconcile.queues.permit import derive_permit
 from app.domain.vocabulary import JobPhase, PendingCode
 from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, kueue_of, phase_of, run

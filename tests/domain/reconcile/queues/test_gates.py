@@ -3,11 +3,7 @@
 import pytest
 
 from app.domain.kubernetes.topology import LevelValues, PodCounts, TopologyAssignment, TopologySlice
-from app.domain.queueing.admission import (
-    PodSetAdmission,
-    Queueing,
-    TaskAdmission,
-)
+from app.domain.queueing.admission import PodSetAdmission, Queueing, TaskAdmission
 from app.domain.reconcile.actions import DeletePod, UngatePod
 from app.domain.status.observed import KueueState, ObservedPod, ObservedQueue
 from app.domain.vocabulary import ReplicaPhase, StopReason

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import Rank
-from app.domain.queueing.admission import ObservedWorkload, Queueing, Unadmitted
+from app.domain.queueing.admission import Queueing
+from app.domain.queueing.workload_status import ObservedWorkload, Unadmitted
 from app.domain.reconcile.queues.permit import Permit, derive_permit
 from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.records import Intent, JobStatus

@@ -9,17 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.plan import GangApi, GangPlan, JobPlan
-from app.domain.queueing.admission import (
-    Admitted,
-    Evicted,
-    ObservedWorkload,
-    PodSetAdmission,
-    Queueing,
-    RecordedWorkload,
-    TaskAdmission,
-    Unadmitted,
-)
+from app.domain.queueing.admission import Admitted, PodSetAdmission, Queueing, RecordedWorkload, TaskAdmission
 from app.domain.queueing.workload import pod_sets
+from app.domain.queueing.workload_status import Evicted, ObservedWorkload, Unadmitted
 from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureWorkload, FinishWorkload, RemoveWorkload
 from app.domain.reconcile.queues.admissions import judge
 from app.domain.status.observed import AlteredObject, KueueState, ObservedQueue

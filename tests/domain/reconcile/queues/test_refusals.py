@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.domain.plan import PriorityClassKind, PriorityClassRef, Rank
-from app.domain.queueing.admission import ObservedWorkload, Queueing, Unadmitted
+from app.domain.queueing.admission import Queueing
+from app.domain.queueing.workload_status import ObservedWorkload, Unadmitted
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.status.observed import ClusterRefusal, KueueState, RefusalVerdict
 from app.domain.status.records import JobStatus
