@@ -128,8 +128,7 @@ class Term:
             verify=self._identity.verify,
             stale_after=settings.stale_after,
         )
-        labels_of = self._cluster_namespaces.labels_of
-        self._queue_recorder = QueueRecorder(context, leadership, self._queues, labels_of)
+        self._queue_recorder = QueueRecorder(context, leadership, self._queues, self._cluster_namespaces.labels_of)
 
     def _note(self, message: str) -> None:
         """Report something that an operator should know, and that does not keep the controller from its work."""
