@@ -120,10 +120,10 @@ def moved_pointers(before: str, after: str) -> Iterator[None]:
         yield
     except DomainError as error:
         error.errors = tuple(
-            replace(one, pointer=after + one.pointer.removeprefix(before))
-            if f"{one.pointer}/".startswith(f"{before}/")
-            else one
-            for one in error.errors
+            replace(found, pointer=after + found.pointer.removeprefix(before))
+            if f"{found.pointer}/".startswith(f"{before}/")
+            else found
+            for found in error.errors
         )
         raise
 

@@ -55,20 +55,26 @@ class OverLimit:
     def detail(self) -> str:
         where = f"the namespace {self.namespace}" if self.namespace is not None else "this installation"
         if self.is_for_ever:
-            return f"{self.wanted} pods never fit: the jobs of {where} may have {self.limit} together"
-        detail = (
-            f"{self.wanted} more pods do not fit: the jobs of {where} that have not ended have "
-            f"{self.planned} of {self.limit}"
-        )
+            return f"{_pods(self.wanted)} never fit: the jobs of {where} may have {self.limit} together"
+        wanted = "1 more pod does" if self.wanted == 1 else f"{self.wanted} more pods do"
+        detail = f"{wanted} not fit: the jobs of {where} that have not ended have {self.planned} of {self.limit}"
         return detail + (f", and {_jobs(self.waiting)} before" if self.waiting else "")
 
     def error(self, pointer: str) -> FieldError:
-        accepted = f"{max(self.limit - self.planned, 0)} pods or fewer, or wait until other jobs end"
+        room = self.limit - self.planned
         if self.is_for_ever:
-            accepted = f"{self.limit} pods or fewer"
+            accepted = f"at most {_pods(self.limit)}"
         elif self.waiting:
             accepted = "no more pods, or wait until these jobs have started"
+        elif room > 0:
+            accepted = f"at most {_pods(room)}, or wait until other jobs end"
+        else:
+            accepted = "no more pods, or wait until other jobs end"
         return FieldError(pointer=pointer, code="TooManyPods", detail=self.detail, accepted=accepted)
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
 
 
 def _jobs(waiting: int) -> str:

@@ -52,7 +52,7 @@ async def test_a_job_over_the_pod_limit_is_refused(tight: Gateway) -> None:
     error = refusal(await post(tight, "second", 2))
     assert error["pointer"] == "/spec"
     assert error["detail"] == ("2 more pods do not fit: the jobs of the namespace team that have not ended have 3 of 4")
-    assert error["accepted"] == "1 pods or fewer, or wait until other jobs end"
+    assert error["accepted"] == "at most 1 pod, or wait until other jobs end"
     assert (await post(tight, "other", 2, "other")).status_code == 201
     assert "this installation that have not ended have 5 of 5" in refusal(await post(tight, "third", 1))["detail"]
 

@@ -34,13 +34,21 @@ def test_requests_without_new_pods_are_never_refused() -> None:
     assert room.planned == 993
 
 
-def test_a_refusal_names_the_limit_and_what_is_accepted() -> None:
-    over = PodRoom(LIMITS, planned=58, by_namespace={"a": 58}).take("a", 3)
+@pytest.mark.parametrize(
+    ("planned", "wanted", "refused", "accepted"),
+    [
+        (58, 3, "3 more pods do", "at most 2 pods"),
+        (59, 2, "2 more pods do", "at most 1 pod"),
+        (60, 1, "1 more pod does", "no more pods"),
+    ],
+)
+def test_a_refusal_names_the_limit_and_what_is_accepted(planned: int, wanted: int, refused: str, accepted: str) -> None:
+    over = PodRoom(LIMITS, planned=planned, by_namespace={"a": planned}).take("a", wanted)
     assert over is not None
     error = over.error("/spec")
     assert (error.pointer, error.code) == ("/spec", "TooManyPods")
-    assert error.detail == ("3 more pods do not fit: the jobs of the namespace a that have not ended have 58 of 60")
-    assert error.accepted == "2 pods or fewer, or wait until other jobs end"
+    assert error.detail == f"{refused} not fit: the jobs of the namespace a that have not ended have {planned} of 60"
+    assert error.accepted == f"{accepted}, or wait until other jobs end"
 
 
 WAITING = PodLimits(installation=12, namespace=8, waiting=2)
@@ -96,7 +104,7 @@ def test_a_job_that_can_never_have_room_is_told_so() -> None:
     assert over is not None
     error = over.error("/spec")
     assert error.detail == "9 pods never fit: the jobs of the namespace a may have 8 together"
-    assert error.accepted == "8 pods or fewer"
+    assert error.accepted == "at most 8 pods"
     assert [bool(a_room(a=5).exceed("a", pods)) for pods in (8, 9)] == [False, True]
     small = PodLimits(installation=6, namespace=8)
     assert [bool(a_room(small).exceed("a", pods)) for pods in (6, 7)] == [False, True]
