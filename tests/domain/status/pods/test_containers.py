@@ -56,6 +56,12 @@ def test_containers_are_in_the_order_of_the_spec() -> None:
     assert [one.name for one in observed_containers(pod)] == ["prepare", "fetch", "train", "agent"]
 
 
+@pytest.mark.parametrize(("named", "image"), [({}, None), ({"image": ""}, None), ({"image": "busybox"}, "busybox")])
+def test_the_image_is_the_one_that_the_kubelet_names(named: dict[str, str], image: str | None) -> None:
+    pod = msgspec.convert({"status": {"containerStatuses": [{"name": "main", "state": RUNNING, **named}]}}, Pod)
+    assert [container.image for container in observed_containers(pod)] == [image]
+
+
 @pytest.mark.parametrize(
     ("pod", "name"),
     [
