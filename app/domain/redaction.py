@@ -144,9 +144,11 @@ def _change(
         return _change(item, selection, at, text, is_manifest=is_manifest, collect=collect)
 
     def remove(item: str) -> str:
-        if item and item != REDACTED:
+        if not item:
+            return item
+        if item != REDACTED:
             collect(item)
-        return REDACTED if item else item
+        return REDACTED
 
     if isinstance(value, str):
         return remove(value) if _is_at(pointer, selection.fields) else text(value)

@@ -1,6 +1,6 @@
 """`make mutate`: runs the tests of the domain on a fixed sample of its mutants, and prints the score.
 
-    --every=N      the sample is one of N mutants of each module (20 by default; 1 tests all)
+    --every=N      the sample is one of N mutants of each module (30 by default; 1 tests all)
     --jobs=N       processes that run tests (the number of cores by default)
     paths          modules or packages of app/domain to mutate instead of all
 
