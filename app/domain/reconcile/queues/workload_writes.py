@@ -134,9 +134,9 @@ def _changes(
         return [] if isinstance(verdict, Evicted) else _running(inputs, members, known, observed)
     if not is_idle(inputs, members) if number == 0 else is_busy(inputs, known, members):
         return []
+    ended = ended_ranks(inputs)
     is_deactivated = isinstance(verdict, Evicted) and verdict.is_deactivated
     # Kueue never admits a finished one again. One that is deactivated stays, because another one would be active.
-    ended = ended_ranks(inputs)
     is_useless = observed.finished or is_outdated(known, observed, record.name, ended)
     if observed.deleting or (is_useless and not is_deactivated):
         return _removals([number])
