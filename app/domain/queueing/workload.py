@@ -19,6 +19,7 @@ from app.domain.kubernetes.topology import topology_request
 from app.domain.manifests.metadata import job_labels, owned_metadata
 from app.domain.plan import JobIdentity, JobPlan, Manifest, TaskPlan
 from app.domain.queueing.priorities import Priority
+from app.domain.queueing.workload_status import DEACTIVATED
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 # The bounds of all known versions of Kueue: 8 pod sets in 0.15, 18 in 0.19.
@@ -32,7 +33,6 @@ _UID_LENGTH: Final = 36
 _JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 # Kueue keeps the place of a Workload in its queue for these; after other evictions it decides itself when to requeue.
 _REQUEUED_AT_ONCE: Final = frozenset({"Preempted", "NodeFailures"})
-_DEACTIVATED: Final = "Deactivated"
 _TIME_ADMITTED: Final = "accumulatedPastExecutionTimeSeconds"
 _TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 _POD_FIELDS: Final = (
@@ -179,9 +179,9 @@ def workload_manifest(
 def give_back(workload: Manifest, reason: str, message: str, now: datetime) -> Manifest:
     """Return the status of a Workload without its admission, so that its quota is free and Kueue may queue it again."""
     done: tuple[str, ...] = ()
-    if reason.startswith(_DEACTIVATED):
+    if reason.startswith(DEACTIVATED):
         # Of the reasons of a deactivation, such as DeactivatedDueToAdmissionCheck, Kueue queues only this one again.
-        reason = _DEACTIVATED
+        reason = DEACTIVATED
         # Kueue can set it once more while the pods stop, and would deactivate the Workload as soon as it is activated.
         done = ("DeactivationTarget",)
     changes = [

@@ -42,6 +42,8 @@ _CODES: Final = (
 _POD_SET: Final = "couldn't assign flavors to pod set "
 _LACKING: Final = re.compile(r"insufficient unused quota for \S+ in flavor ([^\s,]+)")
 _EXCEEDED: Final = re.compile(r"insufficient quota for \S+ in flavor ([^\s,]+)")
+DEACTIVATED: Final = "Deactivated"
+"""The reason of an eviction by `active`, and how Kueue's own reasons of a deactivation begin."""
 # Characters. A condition can have a message of 32 KiB, and the message of an eviction is stored with the job.
 _MOST_OF_MESSAGE: Final = 1000
 
@@ -122,9 +124,7 @@ def _priority_class(workload: Workload) -> PriorityClassRef | None:
 def _verdict(workload: Workload, conditions: Conditions, flavors: Mapping[str, FlavorSpec]) -> Verdict:
     reserved, admitted = is_true(conditions, "QuotaReserved"), is_true(conditions, "Admitted")
     if not workload.spec.active:
-        return Evicted(
-            reason="Deactivated", message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True
-        )
+        return Evicted(reason=DEACTIVATED, message=_deactivation(conditions), holds_quota=reserved, is_deactivated=True)
     if workload.metadata.deletion_timestamp is not None:
         return Evicted(reason="WorkloadDeleted", message="the Workload of the job is deleted", holds_quota=reserved)
     if is_true(conditions, "Finished"):
@@ -143,7 +143,7 @@ def _deactivation(conditions: Conditions) -> str:
     """Return Kueue's message for a deactivation, which it writes later than `active`: before, Evicted is an earlier
     eviction.
     """
-    if is_true(conditions, "Evicted") and conditions["Evicted"].reason.startswith("Deactivated"):
+    if is_true(conditions, "Evicted") and conditions["Evicted"].reason.startswith(DEACTIVATED):
         return message_line(conditions["Evicted"], _MOST_OF_MESSAGE)
     return "the Workload of the job is deactivated"
 

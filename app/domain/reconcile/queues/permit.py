@@ -10,7 +10,7 @@ The eviction of a further Workload stops only its own replicas. That of the firs
 again as one Workload.
 
 The admission is recorded before the first pod is created, and forgotten only when no pod is left. While Kueue cannot be
-reached, what is recorded holds: admitted jobs run on, others wait.
+reached, what is recorded holds: admitted jobs run on, an eviction that has begun goes on, others wait.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from app.domain.plan import Rank
 from app.domain.queueing.admission import Admitted, Queueing
 from app.domain.queueing.requests import DEFAULT_QUEUE, requested_queue
-from app.domain.queueing.workload_status import Evicted, Unadmitted, Verdict
+from app.domain.queueing.workload_status import DEACTIVATED, Evicted, Unadmitted, Verdict
 from app.domain.reconcile.queues.admissions import (
     MOST_FURTHER,
     admit,
@@ -27,6 +27,7 @@ from app.domain.reconcile.queues.admissions import (
     creating,
     ended_ranks,
     first_workload,
+    is_over,
     is_without_workload,
     judge,
     keeps_running,
@@ -36,8 +37,8 @@ from app.domain.reconcile.queues.admissions import (
 from app.domain.reconcile.resizing import Members, has_left
 from app.domain.reconcile.values import Inputs
 from app.domain.status.observed import KueueState
-from app.domain.status.records import JobStatus
-from app.domain.vocabulary import JobPhase, PendingCode
+from app.domain.status.records import JobStatus, Replica
+from app.domain.vocabulary import JobPhase, PendingCode, StopReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +136,7 @@ def _without_kueue(message: str) -> Permit:
 def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
     queue = inputs.observed.queue
     if queue.state is not KueueState.LISTED:
-        unread = _without_kueue(f"jobgate cannot read Kueue's objects: {queue.error}")
-        if known.admission is not None or known.deactivated:
-            return Permit(record=known, paused=known.deactivated, further_wait=unread.wait)
-        return replace(unread, record=known)
+        return _unread_permit(inputs, known)
     known = _in_requested_queue(inputs, known)
     first = first_workload(inputs.plan, known)
     verdict = judge(first, queue.workload, known.name, ended_ranks(inputs))
@@ -161,6 +159,31 @@ def _next_permit(inputs: Inputs, known: Queueing) -> Permit:
             return _admitted_permit(inputs, record)
         case _:
             return _admitted_permit(inputs, known)
+
+
+def _unread_permit(inputs: Inputs, known: Queueing) -> Permit:
+    """Return the permit while Kueue cannot be read: what is recorded holds, and an eviction that has begun goes on."""
+    unread = _without_kueue(f"jobgate cannot read Kueue's objects: {inputs.observed.queue.error}")
+    if known.admission is None and not known.deactivated:
+        return replace(unread, record=known)
+    stopped = [key for key, replica in inputs.recorded.replicas.items() if _is_stopped(replica)]
+    if known.admission is not None and _has_been_evicted(known) and stopped:
+        return Permit(record=known, eviction=_known_eviction(known.evicted, known.evicted_because))
+    evictions = {
+        item.number: _known_eviction(item.evicted, "its message is not known")
+        for item in known.further
+        if item.admitted and any(map(item.is_for, stopped))
+    }
+    return Permit(record=known, paused=known.deactivated, further_wait=unread.wait, further_evictions=evictions)
+
+
+def _is_stopped(replica: Replica) -> bool:
+    """Return whether an eviction stops the replica, or has stopped it, and it has not begun another attempt."""
+    return not is_over(replica) and replica.attempt.stopping is StopReason.EVICT
+
+
+def _known_eviction(reason: str, message: str) -> Evicted:
+    return Evicted(reason=reason, message=message, holds_quota=True, is_deactivated=reason == DEACTIVATED)
 
 
 def _in_requested_queue(inputs: Inputs, known: Queueing) -> Queueing:
@@ -217,9 +240,13 @@ def _evicted_permit(inputs: Inputs, known: Queueing, verdict: Evicted) -> Permit
 def _with_eviction(inputs: Inputs, known: Queueing, verdict: Evicted) -> Queueing:
     # While the pods stop, it is one eviction, whose message Kueue may write later than what causes it.
     is_same = known.admission is not None or (known.evicted, known.evicted_because) == (verdict.reason, verdict.message)
-    is_over = known.admitted_at is not None and known.evicted_at is not None and known.evicted_at < known.admitted_at
-    began = known.evicted_at if is_same and not is_over else None
+    began = known.evicted_at if is_same and _has_been_evicted(known) else None
     return replace(known, evicted=verdict.reason, evicted_because=verdict.message, evicted_at=began or inputs.now)
+
+
+def _has_been_evicted(known: Queueing) -> bool:
+    """Return whether the recorded eviction is later than the admission."""
+    return known.evicted_at is not None and (known.admitted_at is None or known.evicted_at >= known.admitted_at)
 
 
 def is_activated(inputs: Inputs, known: Queueing) -> bool:

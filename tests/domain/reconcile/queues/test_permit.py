@@ -19,7 +19,7 @@ from app.domain.status.records import JobStatus
 from app.domain.vocabulary import CleanUpPolicy, JobPhase, PendingCode, Reason, RestartPolicy
 from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, elastic, kueue_of, phase_of, run
 from tests.support.model.cluster import World
-from tests.support.model.stories import Op, apply, check_world, come_to_rest, intend
+from tests.support.model.stories import Op, apply, check_world, come_to_rest, edit, intend
 from tests.support.plans import (
     T0,
     W0,
@@ -326,6 +326,9 @@ def finish(world: World) -> None:
     for _ in range(20):
         come_to_rest(world)
         kueue.activate()
+        if not kueue.workloads and world.recorded.status.reason is Reason.DEACTIVATED:
+            # The deactivated Workload was deleted: only its user resumes the job.
+            edit(world, "resume")
         kueue.admit()
         decision = world.reconcile()
         if not (decision.dirty or decision.actions):
