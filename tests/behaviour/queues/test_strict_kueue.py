@@ -65,7 +65,6 @@ async def test_a_job_whose_replica_does_not_start_again_is_queued_again(queues: 
     mark.touch()
     row = await until_history(jobs, "lost", "Evicting")
     assert row["message"].startswith("PodsReadyTimeout: Exceeded the PodsReady timeout"), row
-    await jobs.pending("lost", "Unschedulable", count=2)
     await label_nodes(jobs, label, "here")
     await jobs.until("lost", "Running")
     await queues.until_condition(uid, "PodsReady")
