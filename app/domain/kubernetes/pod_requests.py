@@ -37,25 +37,25 @@ def requests_at_pod_level(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**defaults, **(resources.get("requests") or {})}
 
 
+def requests_of_container(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the requests that the API server gives a container. A limit is the default of a request."""
+    resources = container.get("resources") or {}
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+
+
 def _requests_of_containers(spec: Mapping[str, Any]) -> Amounts:
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers") or ():
-        own = _requests_of(container)
+        own = _amounts(requests_of_container(container))
         if container.get("restartPolicy") == "Always":
             sidecars = _sum(sidecars, own)
             own = {}
         peak = _larger(peak, _sum(sidecars, own))
     together = sidecars
     for container in spec.get("containers") or ():
-        together = _sum(together, _requests_of(container))
+        together = _sum(together, _amounts(requests_of_container(container)))
     return _larger(together, peak)
-
-
-def _requests_of(container: Mapping[str, Any]) -> Amounts:
-    """Return the requests of a container. A limit is the default of a request."""
-    resources = container.get("resources") or {}
-    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:

@@ -14,7 +14,7 @@ import msgspec
 
 from app.domain.kubernetes import labels, names
 from app.domain.kubernetes.objects import Time
-from app.domain.kubernetes.pod_requests import requests_at_pod_level
+from app.domain.kubernetes.pod_requests import requests_at_pod_level, requests_of_container
 from app.domain.kubernetes.topology import topology_request
 from app.domain.manifests.metadata import job_labels, owned_metadata
 from app.domain.plan import JobIdentity, JobPlan, Manifest, TaskPlan
@@ -139,13 +139,12 @@ def _template(template: Manifest) -> Manifest:
 
 
 def _container(container: Manifest) -> Manifest:
-    """Return a container with the requests that the API server gives its pod: Kueue would replace those that are not
-    given by the defaults of a LimitRange, although a limit comes first.
+    """Return a container with all its requests: for those that are not given, Kueue would take the defaults of a
+    LimitRange, where the API server takes the limits.
     """
     kept = {key: container[key] for key in _CONTAINER_FIELDS if container.get(key)}
-    resources = kept.get("resources") or {}
-    if limits := resources.get("limits"):
-        kept["resources"] = {**resources, "requests": {**limits, **(resources.get("requests") or {})}}
+    if requests := requests_of_container(container):
+        kept["resources"] = {**container["resources"], "requests": requests}
     return kept
 
 
