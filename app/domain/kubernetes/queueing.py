@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from app.domain.kubernetes.label_selector import LabelSelector
 from app.domain.kubernetes.objects import Metadata, ObjectCondition
 from app.domain.kubernetes.topology import TopologyAssignment
 
@@ -139,17 +140,6 @@ class ResourceGroup(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Resources whose flavor Kueue chooses together: the first one that fits."""
 
     flavors: tuple[FlavorQuotas, ...] = ()
-
-
-class LabelExpression(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class LabelSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    match_labels: dict[str, str] = {}
-    match_expressions: tuple[LabelExpression, ...] = ()
 
 
 class ClusterQueueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -11,7 +11,6 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.conditions import by_type, is_true, message_line
 from app.domain.kubernetes.quantity import format_quantity
 from app.domain.kubernetes.queueing import ClusterQueue, FlavorTotals, LocalQueue, Workload
-from app.domain.kubernetes.selectors import Operator, Requirement, matches
 from app.domain.queueing.cohorts import NO_COHORT, CohortShares, QuotaKey
 from app.domain.queueing.workload_status import Unadmitted, observe_workload
 from app.domain.vocabulary import PendingCode
@@ -201,24 +200,11 @@ def _activity(local: LocalQueue, cluster: ClusterQueue | None) -> tuple[bool, st
 
 
 def _selects(cluster: ClusterQueue | None, labels_of_namespace: Mapping[str, str] | None) -> bool | None:
-    """Return whether the ClusterQueue admits Workloads of a namespace with these labels."""
+    """Return whether the ClusterQueue admits Workloads of a namespace with these labels; None if that is not known."""
     if cluster is None:
         return None
     selector = cluster.spec.namespace_selector
-    if selector is None:
-        return False
-    if not (selector.match_labels or selector.match_expressions):
-        return True
-    if labels_of_namespace is None or any(item.operator not in set(Operator) for item in selector.match_expressions):
-        return None
-    requirements = [
-        *(Requirement(key=key, operator=Operator.IN, values=(value,)) for key, value in selector.match_labels.items()),
-        *(
-            Requirement(key=item.key, operator=Operator(item.operator), values=item.values)
-            for item in selector.match_expressions
-        ),
-    ]
-    return matches(requirements, labels_of_namespace)
+    return selector.selects(labels_of_namespace) if selector is not None else False
 
 
 def _quotas(local: LocalQueue, cluster: ClusterQueue | None, shares: CohortShares) -> tuple[FlavorQuota, ...]:
