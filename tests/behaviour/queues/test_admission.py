@@ -9,6 +9,7 @@ from app.domain.queueing.schema import SCHEMA, most_pod_sets_of
 from tests.behaviour.client import DEADLINE, Body
 from tests.behaviour.manifests import job, until_marked
 from tests.behaviour.queues.kueue import NODE_LABEL, TOLERATION, Queues, condition, queued, requesting
+from tests.support.clusters.cluster import require_real
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -177,12 +178,10 @@ async def test_a_job_of_more_pod_sets_than_kueue_accepts_fails_if_it_gets_its_qu
 
 async def test_a_limit_counts_although_the_namespace_has_defaults_of_requests(queues: Queues) -> None:
     jobs = queues.jobs
+    require_real(jobs.kube.cluster, "LimitRanges")
     limits = {"type": "Container", "default": {"cpu": "8"}, "defaultRequest": {"cpu": "100m"}}
     path = f"/api/v1/namespaces/{jobs.namespace}/limitranges"
-    answer = await jobs.kube.post(path, {"metadata": {"name": "defaults"}, "spec": {"limits": [limits]}})
-    if answer.status == 404:
-        pytest.skip("the embedded cluster has no LimitRanges: run `make test-cluster`")
-    answer.ok()
+    (await jobs.kube.post(path, {"metadata": {"name": "defaults"}, "spec": {"limits": [limits]}})).ok()
     worker = requesting()
     worker["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "3"}}
     uid = (await jobs.submit(queued(job("large", worker), "team")))["uid"]
