@@ -88,3 +88,16 @@ def test_a_waiting_workload_has_no_pod_set_without_pods() -> None:
     kueue.admit()
     rest(world)
     assert (kueue.total(), phase_of(world), kueue.made) == ({"ps": 0, "worker": 2}, JobPhase.RUNNING, 1)
+
+
+def test_quota_that_another_client_has_reclaimed_is_recorded_and_not_taken_back() -> None:
+    world = a_world(a_plan({"worker": 3}, queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    kueue.admit()
+    run(world)
+    kueue.workloads[0].reclaimable = {"worker": 1}
+    assert not world.reconcile().actions
+    queueing = world.recorded.status.queueing
+    assert queueing is not None
+    assert queueing.reclaimed == {"worker": 1}
