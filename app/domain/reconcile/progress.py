@@ -37,7 +37,7 @@ NEWEST_TRANSITIONS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The results of a reconcile besides the replicas.
+    """What a reconcile has decided, apart from the state of the replicas.
 
     `scaled` are the scale records with a new outcome. `restarted` says that a restart was charged to the limits.
     `former` are the ended attempts that this reconcile has replaced. `held_back` are the replicas without a pod that

@@ -83,7 +83,7 @@ def _jobs(waiting: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWithoutRoom:
-    """A live job that waits for room for its pods."""
+    """A job that has not ended, and waits until its pods fit within the limits of live pods."""
 
     uid: UUID
     pods: int

@@ -100,7 +100,8 @@ def count_reclaimable(known: RecordedWorkload, ended: Iterable[Rank]) -> Mapping
 
     One pod of each pod set remains: Kueue 0.15 never admits a pod set without pods in a flavor with a topology.
     """
-    counts = {name: min(count, known.sizes[name] - 1) for name, count in _count_ended(known, ended).items()}
+    sizes = known.sizes
+    counts = {name: min(count, sizes[name] - 1) for name, count in _count_ended(known, ended).items()}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -141,7 +142,10 @@ def ranks_of(known: RecordedWorkload) -> Ranks:
 
 
 def next_workloads(inputs: Inputs, record: Queueing, evicted: Iterable[int], members: Members) -> Queueing:
-    """Return the record of an admitted job after the steps of its replicas. `evicted` are numbers of Workloads."""
+    """Return the record of an admitted job after its replicas have been reconciled.
+
+    `evicted` are the numbers of the further Workloads that Kueue evicts.
+    """
     queue = inputs.observed.queue
     first = _without_left(inputs, record.first, members)
     further: list[RecordedWorkload] = []

@@ -170,7 +170,7 @@ def _unread_permit(inputs: Inputs, known: Queueing) -> Permit:
     if known.admission is not None and _has_been_evicted(known) and stopped:
         return Permit(record=known, eviction=_known_eviction(known.evicted, known.evicted_because))
     evictions = {
-        item.number: _known_eviction(item.evicted, "its message is not known")
+        item.number: _known_eviction(item.evicted, "Kueue's message is not recorded")
         for item in known.further
         if item.admitted and any(map(item.is_for, stopped))
     }
@@ -259,7 +259,7 @@ def _deactivate(record: Queueing, inputs: Inputs) -> Queueing:
 
 
 def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Members) -> Permit:
-    """Return the permit after the steps of the replicas: an eviction is over when the last pod is gone."""
+    """Return the permit after the replicas have been reconciled: an eviction is over when the last pod is gone."""
     record = permit.record
     if record is None or record.admission is None:
         return permit

@@ -54,7 +54,10 @@ def _reason_of_wait(inputs: Inputs, code: str, message: str, waiting: Sequence[R
 
 
 def divide(permit: Permit, replicas: Mapping[Rank, Replica]) -> tuple[Mapping[Rank, Replica], Sequence[Rank]]:
-    """Return the replicas that may run, and the ranks of those that lack an admission, in a job with one or none."""
+    """Return the replicas that may run, and the ranks of those that wait for the admission of a further Workload.
+
+    All replicas of a job without a queue may run.
+    """
     waiting = [key for key, replica in replicas.items() if _lacks_admission(permit, replica)]
     if not waiting:
         return replicas, waiting
