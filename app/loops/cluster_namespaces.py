@@ -100,7 +100,7 @@ class ClusterNamespaces:
         self._reflector = Reflector(NamespaceSource(api, verify), self._lives, clock, pace=Pace.within(stale_after))
 
     def labels_of(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels that a namespace had when it was observed last; None if it never was."""
+        """Return the labels that a namespace had when it was observed last; None if it is not known."""
         return self._lives.labels.get(namespace)
 
     async def run(self) -> None:

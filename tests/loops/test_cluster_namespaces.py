@@ -17,7 +17,7 @@ OLD = "of-a-former-controller"
 
 
 @asynccontextmanager
-async def following(harness: Harness) -> AsyncIterator[None]:
+async def following(harness: Harness) -> AsyncIterator[ClusterNamespaces]:
     async def verify() -> None:
         if harness.verify_error:
             raise harness.verify_error[0]
@@ -30,7 +30,7 @@ async def following(harness: Harness) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as group:
         task = group.create_task(loop.run())
         try:
-            yield
+            yield loop
         finally:
             task.cancel()
 
@@ -44,14 +44,16 @@ async def known(harness: Harness, name: str, *, as_: bool | None) -> None:
 
 async def test_namespaces_are_followed(harness: Harness) -> None:
     name = f"loops-{secrets.token_hex(5)}"
-    async with following(harness):
+    async with following(harness) as namespaces:
         await known(harness, harness.namespace, as_=True)
         await known(harness, OLD, as_=False)
         await known(harness, name, as_=False)
-        (await harness.kube.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok()
+        (await harness.kube.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": {"team": "a"}}})).ok()
         await known(harness, name, as_=True)
+        assert (namespaces.labels_of(name) or {}).get("team") == "a"
         (await harness.kube.delete(f"/api/v1/namespaces/{name}")).ok()
         await known(harness, name, as_=False)
+        assert namespaces.labels_of(name) is None
 
 
 async def test_nothing_is_known_without_the_right_to_list_namespaces(harness: Harness) -> None:

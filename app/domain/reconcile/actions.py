@@ -164,7 +164,7 @@ class GiveBackQuota(WorkloadAction):
 
     reason: str
     message: str
-    reclaimed: tuple[tuple[str, int], ...] = ()
+    reclaimed: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

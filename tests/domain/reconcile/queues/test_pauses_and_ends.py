@@ -12,6 +12,7 @@ from app.domain.status.observed import KueueState, ObservedQueue
 from app.domain.status.records import Intent, JobStatus
 from app.domain.vocabulary import JobPhase, PendingCode
 from tests.domain.reconcile.queues.worlds import LISTED, TEAM, a_world, end, kueue_of, phase_of, rest, run
+from tests.support.model.stories import start
 from tests.support.plans import REMOVE, W0, a_plan, a_record, inputs, running_status
 
 QUEUED = Queueing(name="team")
@@ -101,3 +102,18 @@ def test_quota_that_another_client_has_reclaimed_is_recorded_and_not_taken_back(
     queueing = world.recorded.status.queueing
     assert queueing is not None
     assert queueing.reclaimed == {"worker": 1}
+
+
+def test_an_evicted_job_says_which_replicas_have_ended_in_the_write_that_gives_its_quota_back() -> None:
+    world = a_world(a_plan({"worker": 3}, queue=TEAM))
+    kueue = kueue_of(world)
+    run(world)
+    kueue.admit()
+    run(world)
+    end(world, W0)
+    kueue.evict()
+    while not kueue.returns:
+        world.reconcile()
+        start(world)
+    kueue.admit()
+    assert kueue.workloads[0].admitted == {"worker": 2}
