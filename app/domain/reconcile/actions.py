@@ -184,9 +184,9 @@ class ReportPodsReady(WorkloadAction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPods(WorkloadAction):
-    """Give back the quota of so many pods of each pod set."""
+    """Report to Kueue how many pods of each pod set, `reclaimed`, need no quota any more."""
 
-    counts: tuple[tuple[str, int], ...]
+    reclaimed: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -208,8 +208,8 @@ class ModelKueue:
                 found.active = True
             case ReportPodsReady(ready=ready):
                 found.ready = ready
-            case ReclaimPods(counts=counts):
-                self._reclaim(found, dict(counts))
+            case ReclaimPods(reclaimed=reclaimed):
+                self._reclaim(found, dict(reclaimed))
                 self.check_quota(running)
 
     @staticmethod

@@ -172,4 +172,4 @@ def _has_needed(inputs: Inputs, members: Members) -> bool:
 def _reclaims(number: int, reclaimed: Mapping[str, int], observed: ObservedWorkload) -> list[Action]:
     if dict(reclaimed) == dict(observed.reclaimable):
         return []
-    return [ReclaimPods(number=number, counts=tuple(sorted(reclaimed.items())))]
+    return [ReclaimPods(number=number, reclaimed=tuple(sorted(reclaimed.items())))]

@@ -149,8 +149,8 @@ class WorkloadActions:
         match action:
             case GiveBackQuota(reason=reason, message=message, reclaimed=reclaimed):
                 status = give_back(workload, reason, message, now) | reclaimable_status(dict(reclaimed))
-            case ReclaimPods(counts=counts):
-                status = reclaimable_status(dict(counts))
+            case ReclaimPods(reclaimed=reclaimed):
+                status = reclaimable_status(dict(reclaimed))
             case FinishWorkload(reason=reason, message=message):
                 status = with_condition(workload, "Finished", reason, message, now)
             case ReportPodsReady(ready=ready):
