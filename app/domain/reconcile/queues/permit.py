@@ -187,9 +187,12 @@ def _known_eviction(reason: str, message: str) -> Evicted:
 
 
 def _in_requested_queue(inputs: Inputs, known: Queueing) -> Queueing:
-    """Return the record in the queue that an edit of the label requests. A job that holds quota keeps its queue."""
+    """Return the record in the queue that an edit of the label requests. A job that holds quota keeps its queue, unless
+    it gives the quota back: it waits for another admission.
+    """
     requested, found = inputs.plan.queue, inputs.observed.queue.workload
-    holds = found is not None and (isinstance(found.verdict, Admitted) or found.verdict.holds_quota)
+    verdict = found.verdict if found is not None else None
+    holds = isinstance(verdict, Admitted) or (isinstance(verdict, Unadmitted) and verdict.holds_quota)
     # Whether a queue of the kind's own scheduler counts can change without an edit.
     if requested is None or requested.of_own_scheduler or known.admission is not None or holds:
         return known
@@ -270,7 +273,7 @@ def update_permit(inputs: Inputs, permit: Permit, status: JobStatus, members: Me
     elif permit.eviction is not None:
         if not are_gone(inputs, members):
             return permit
-        record = record.queue_again(inputs.now)
+        record = _in_requested_queue(inputs, record.queue_again(inputs.now))
         if permit.eviction.is_deactivated:
             return Permit(record=_deactivate(record, inputs), paused=True)
         return Permit(record=record, wait=wait_after(permit.eviction))
