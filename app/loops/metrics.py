@@ -96,7 +96,9 @@ ACTION_DURATION: Final = Histogram(
     ("action",),
     buckets=SHORT_SECONDS,
 )
-REFUSED: Final = Counter("jobgate_cluster_refusals_total", "Creates that the cluster refused, by code.", ("code",))
+REFUSED: Final = Counter(
+    "jobgate_cluster_refusals_total", "Creates and returns of quota that the cluster refused, by code.", ("code",)
+)
 EVIDENCE_FAILURES: Final = Counter(
     "jobgate_evidence_failures_total",
     "Failed tries to read evidence of an ended attempt: `what` is log or events, the reason the class of the error.",

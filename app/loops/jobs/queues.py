@@ -37,6 +37,7 @@ from app.loops.jobs.kueue_api import KueueApi
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
 RETRY_EVERY = 1.0  # seconds between two reads while they fail
+DENIED_FOR = 180.0  # seconds; a write that is denied is repeated at least every minute while it is needed
 _OPTIONAL = (CLUSTER_QUEUE, COHORT)  # jobs do not depend on them
 
 T = TypeVar("T", bound=HasMetadata)
@@ -101,6 +102,8 @@ class QueueMirror:
         self._mode = mode
         self._on_state = on_state
         self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
+        self._clock = clock
+        self._denied: dict[str, tuple[str, float]] = {}
         self._installation = installation
         self._workloads: dict[str | None, _WorkloadStore] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
@@ -200,7 +203,7 @@ class QueueMirror:
 
     @property
     def message(self) -> str:
-        """Why the state is not LISTED, or what cannot be read at present in spite of it."""
+        """Why the state is not LISTED, or what cannot be read or written at present in spite of it."""
         if self._state is not KueueState.LISTED:
             return self._error
         errors = {
@@ -208,7 +211,10 @@ class QueueMirror:
             for resource, reflector in self._reflectors
             if reflector.stats.last_error and (resource is not COHORT or self._kueue.has_cohorts)
         }
-        return "; ".join(f"jobgate cannot read {kind}s: {error}" for kind, error in errors.items())
+        unread = [f"jobgate cannot read {kind}s: {error}" for kind, error in errors.items()]
+        now = self._clock.monotonic()
+        denied = sorted(error for error, until in self._denied.values() if until > now)
+        return "; ".join([*unread, *(f"jobgate cannot write Workloads: {error}" for error in denied[:1])])
 
     @property
     def last_contact(self) -> datetime | None:
@@ -278,6 +284,14 @@ class QueueMirror:
         reflector = _of_namespace(self._workload_reflectors, workload.metadata.namespace)
         if reflector is not None:
             reflector.adopt(workload)
+
+    def note_denied(self, namespace: str, error: str) -> None:
+        """Note that the cluster denies a write to a Workload of the namespace."""
+        self._denied[namespace] = (error, self._clock.monotonic() + DENIED_FOR)
+
+    def note_written(self, namespace: str) -> None:
+        """Note that the cluster accepts a write to a Workload of the namespace."""
+        self._denied.pop(namespace, None)
 
     def note_gone(self, namespace: str, name: str) -> None:
         """Remove the Workload of this name, which a request has not found, unless the watch reports its deletion."""

@@ -41,7 +41,10 @@ def _is_unwritten(inputs: Inputs, workload: ObservedWorkload | None) -> bool:
     """Return whether a Workload must still be created or changed. Otherwise no refusal counts: the answer may be lost
     to a create that has succeeded, and an edit may withdraw a change.
     """
-    return workload is None or has_other_priority(inputs.plan.priority, workload.priority_class)
+    if workload is None or has_other_priority(inputs.plan.priority, workload.priority_class):
+        return True
+    # The quota of a job that waits is not given back yet.
+    return isinstance(workload.verdict, Evicted) and workload.verdict.holds_quota
 
 
 def _reason_of_wait(inputs: Inputs, code: str, message: str, waiting: Sequence[Rank]) -> JobPendingReason:

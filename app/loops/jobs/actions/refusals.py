@@ -1,5 +1,7 @@
 """Keeps why the cluster refuses the objects of a job, and when their creates are repeated."""
 
+from dataclasses import replace
+
 import structlog
 
 from app.base.backoff import ExponentialBackoff
@@ -49,6 +51,14 @@ class Refusals:
 
     def note_error(self, work: Work, key: Rank | None, error: KubeError) -> None:
         """Remember why the cluster refuses an object, or does not answer. The create is repeated after a back-off."""
+        self._note(work.expectations, key, self._judge(work, key, error))
+
+    def note_change(self, work: Work, error: KubeError) -> None:
+        """Remember why the cluster refuses a change of an object of the job. It is repeated, and ends no job."""
+        refusal = self._judge(work, None, error)
+        self._note(work.expectations, None, replace(refusal, verdict=RefusalVerdict.RETRY))
+
+    def _judge(self, work: Work, key: Rank | None, error: KubeError) -> ClusterRefusal:
         if isinstance(error, KubeStatusError):
             verdict, code = judge(
                 error.status,
@@ -64,9 +74,7 @@ class Refusals:
         message = refusal_message(code, status, message, work.plan.identity.namespace)
         metrics.REFUSED.labels(code).inc()
         log.info("create.refused", replica=str(key), verdict=verdict, code=code)
-        self._note(
-            work.expectations, key, ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
-        )
+        return ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
 
     def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:
         """Remember a refusal. A repeated one keeps its first moment, and the wait before the next try is longer."""

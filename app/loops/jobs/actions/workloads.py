@@ -39,7 +39,7 @@ from app.domain.status.altered_objects import UnusableObject
 from app.domain.status.pods.ownership import is_owned
 from app.k8s.codec import OBJECT
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
-from app.k8s.errors import KubeConflict, KubeError, KubeNotFound
+from app.k8s.errors import KubeConflict, KubeError, KubeForbidden, KubeNotFound, KubeStatusError
 from app.k8s.finalizers import delete_and_release, release
 from app.k8s.resources import WORKLOAD
 from app.loops.jobs.actions.creator import Creator
@@ -115,7 +115,24 @@ class WorkloadActions:
         return await self._patch(found, {"spec": priority.patch()})
 
     async def _change(self, work: Work, action: WorkloadAction) -> bool:
-        """Carry out one write. Returns False if it must be repeated, because the Workload changed meanwhile."""
+        """Carry out one write, and note what the cluster refuses of it: otherwise nothing says why quota stays in use.
+
+        Returns False if the write must be repeated, because the Workload changed meanwhile.
+        """
+        gives_back = isinstance(action, GiveBackQuota) and not action.number
+        try:
+            done = await self._read_and_write(work, action)
+        except KubeStatusError as error:
+            if isinstance(error, KubeForbidden):
+                self._queues.note_denied(work.plan.identity.namespace, str(error))
+            if gives_back:
+                self._creator.refusals.note_change(work, error)
+            raise
+        if gives_back:
+            work.expectations.accept(None)
+        return done
+
+    async def _read_and_write(self, work: Work, action: WorkloadAction) -> bool:
         found = await self._read(work, action.number)
         if found is None:
             identity = work.plan.identity
@@ -124,6 +141,7 @@ class WorkloadActions:
         reach(FaultPoint.WORKLOAD_BEFORE_WRITE)
         done = await self._carry_out(work, found, action)
         reach(FaultPoint.WORKLOAD_WRITTEN)
+        self._queues.note_written(work.plan.identity.namespace)
         return done
 
     async def _carry_out(self, work: Work, found: Object, action: WorkloadAction) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.plan import PriorityClassKind, PriorityClassRef, Rank
 from app.domain.queueing.admission import Queueing
-from app.domain.queueing.workload_status import ObservedWorkload, Unadmitted
+from app.domain.queueing.workload_status import Evicted, ObservedWorkload, Unadmitted, Verdict
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.status.observed import ClusterRefusal, KueueState, RefusalVerdict
 from app.domain.status.records import JobStatus
@@ -48,6 +48,20 @@ def test_a_refusal_counts_until_the_workload_is_there_with_its_priority(
     workload = ObservedWorkload(uid="w", verdict=FULL, queue="team", sizes={"worker": 2})
     queue = replace(LISTED, workloads={} if observed is None else {0: workload})
     decision = decide(a_plan(queue=TEAM, priority=priority), recorded, queue=queue, job_refusal=LOST)
+    assert [reason.code for reason in decision.status.pending_reasons] == [code]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Evicted(reason="Preempted", message="m", holds_quota=True), PendingCode.CLUSTER_UNREACHABLE),
+        (FULL, PendingCode.WAITING_FOR_QUOTA),
+    ],
+)
+def test_a_refusal_counts_until_the_quota_is_given_back(verdict: Verdict, code: PendingCode) -> None:
+    recorded = a_record(JobStatus(phase=JobPhase.QUEUED, queueing=Queueing(name="team", queued_at=T0)))
+    workload = ObservedWorkload(uid="w", verdict=verdict, queue="team", sizes={"worker": 2})
+    decision = decide(a_plan(queue=TEAM), recorded, queue=replace(LISTED, workloads={0: workload}), job_refusal=LOST)
     assert [reason.code for reason in decision.status.pending_reasons] == [code]
 
 
