@@ -30,6 +30,8 @@ from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolve_ref
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object, Pod
+from app.domain.status.pods.diagnosis import describe_gates
+from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import OBJECT
@@ -224,9 +226,15 @@ class ClusterReader:
         return self._options(subject, job, secret, runtime)
 
     async def warning(self, subject: Subject, pods: Sequence[Pod]) -> Complaint | None:
-        """Return the newest Warning about the first runtime pod, or about the StatefulSet if there is no such pod."""
+        """Return why the first runtime pod does not start: its scheduling gates, or the newest Warning about it.
+
+        If there is no such pod, it is the newest Warning about the StatefulSet.
+        """
         name = runtime_pod_name(subject.identity.name, 0)
         pod = next((pod for pod in pods if pod.metadata.name == name), None)
+        if pod is not None and pod.spec.scheduling_gates:
+            # No client reports a gate by an Event.
+            return Complaint(reason=PendingCode.SCHEDULING_GATED, message=describe_gates(pod))
         runtime = subject.name_of(SetPart.RUNTIME)
         about = f"involvedObject.kind=StatefulSet,involvedObject.name={runtime}"
         if pod is not None:

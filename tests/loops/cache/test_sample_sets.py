@@ -14,6 +14,7 @@ from app.domain.kinds.samples.kinds import SAMPLE_SET
 from app.loops.cache import observation
 from tests.loops.cache.stage import KEYS, Stage, a_stage
 from tests.support.clusters.kube import Answer, Cluster
+from tests.support.clusters.kueue import queues_of, require_kueue
 from tests.support.waiting import until
 
 
@@ -194,6 +195,18 @@ async def test_the_newest_warning_of_the_first_pod_is_reported(stage: Stage) -> 
     row = await stage.reconcile(uid)
     assert (row.reason, row.message) == ("FailedMount", "fuse is not there")
     await stage.until(uid, lambda row: row.phase == "Ready")
+
+
+async def test_a_set_says_which_gates_keep_its_first_server_from_the_scheduler(stage: Stage) -> None:
+    await require_kueue(stage.kube)
+    async with queues_of(stage.kube, stage.namespace) as queues:
+        await queues.add_flavor("none")
+        # Kueue queues each pod of the namespace.
+        await queues.add_queue("default", {"none": {"cpu": "0"}})
+        await stage.secret()
+        uid = await stage.a_set()
+        row = await stage.until(uid, lambda row: row.reason == "SchedulingGated", kubelet=False)
+        assert (row.phase, "kueue.x-k8s.io/admission" in row.message) == ("Bound", True), row.message
 
 
 async def _warn(stage: Stage, pod: dict[str, Any], reason: str, at: str, message: str) -> None:

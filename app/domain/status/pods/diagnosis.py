@@ -162,12 +162,19 @@ def _gang(pod: Pod) -> str:
 
 
 def _gates(pod: Pod) -> str:
+    has_workload = SUSPENDING_PARENT in pod.metadata.annotations
+    gates = {gate.name for gate in pod.spec.scheduling_gates}
+    remedy = "" if GATES.isdisjoint(gates) or has_workload else _CAPTURED
+    return f"{describe_gates(pod)}{remedy}"
+
+
+def describe_gates(pod: Pod) -> str:
+    """Return which scheduling gates keep a pod from the scheduler, and who removes them."""
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     noun = "the scheduling gate" if len(gates) == 1 else "the scheduling gates"
     has_workload = SUSPENDING_PARENT in pod.metadata.annotations
     who = "jobgate removes" if has_workload and GATES.issuperset(gates) else "other clients remove"
-    remedy = "" if GATES.isdisjoint(gates) or has_workload else _CAPTURED
-    return f"the pod is not scheduled before {who} {noun} {shorten_list(gates, _LISTED_GATES)}{remedy}"
+    return f"the pod is not scheduled before {who} {noun} {shorten_list(gates, _LISTED_GATES)}"
 
 
 def _bound(pod: Pod, since: datetime | None) -> PendingReason | None:
