@@ -1,6 +1,7 @@
 """Registers the fixtures, which are in the modules of `tests.support`."""
 
 pytest_plugins = [
+    "tests.support.plugins.garbage",
     "tests.support.plugins.golden",
     "tests.support.plugins.properties",
     "tests.support.postgres",
