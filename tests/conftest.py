@@ -11,4 +11,5 @@ pytest_plugins = [
     "tests.support.plugins.proof",
     "tests.support.plugins.longest",
     "tests.support.plugins.reruns",
+    "tests.support.plugins.log_output",
 ]
