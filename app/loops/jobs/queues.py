@@ -103,7 +103,7 @@ class QueueMirror:
         self._on_state = on_state
         self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
         self._clock = clock
-        self._denied: dict[str, tuple[str, float]] = {}
+        self._denied: dict[str, tuple[str, float]] = {}  # by namespace: the error, and until when it is shown
         self._installation = installation
         self._workloads: dict[str | None, _WorkloadStore] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
@@ -203,7 +203,7 @@ class QueueMirror:
 
     @property
     def message(self) -> str:
-        """Why the state is not LISTED, or what cannot be read or written at present in spite of it."""
+        """Why the state is not LISTED; if it is, what jobgate cannot read or write. Empty without a fault."""
         if self._state is not KueueState.LISTED:
             return self._error
         errors = {
@@ -286,11 +286,11 @@ class QueueMirror:
             reflector.adopt(workload)
 
     def note_denied(self, namespace: str, error: str) -> None:
-        """Note that the cluster denies a write to a Workload of the namespace."""
+        """Show in `message`, for `DENIED_FOR` seconds, that the cluster denies a write to a Workload there."""
         self._denied[namespace] = (error, self._clock.monotonic() + DENIED_FOR)
 
     def note_written(self, namespace: str) -> None:
-        """Note that the cluster accepts a write to a Workload of the namespace."""
+        """Show no denial of the namespace any more, because the cluster has accepted a write to a Workload of it."""
         self._denied.pop(namespace, None)
 
     def note_gone(self, namespace: str, name: str) -> None:

@@ -1,6 +1,6 @@
 """What tests log is shown with plain tracebacks.
 
-By default structlog formats them with rich, if it is installed, which takes a tenth of a second of CPU time for each.
+By default structlog formats them with rich, if it is installed. The first one takes a second of CPU time.
 """
 
 import structlog

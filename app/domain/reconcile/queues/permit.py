@@ -187,8 +187,9 @@ def _known_eviction(reason: str, message: str) -> Evicted:
 
 
 def _in_requested_queue(inputs: Inputs, known: Queueing) -> Queueing:
-    """Return the record in the queue that an edit of the label requests. A job that holds quota keeps its queue, unless
-    it gives the quota back: it waits for another admission.
+    """Return the record in the queue that an edit of the label requests.
+
+    A job that holds quota keeps its queue until Kueue evicts it.
     """
     requested, found = inputs.plan.queue, inputs.observed.queue.workload
     verdict = found.verdict if found is not None else None

@@ -54,7 +54,7 @@ class Refusals:
         self._note(work.expectations, key, self._judge(work, key, error))
 
     def note_change(self, work: Work, error: KubeError) -> None:
-        """Remember why the cluster refuses a change of an object of the job. It is repeated, and ends no job."""
+        """Remember why the cluster refuses a change of an object of the job. The change is always repeated."""
         refusal = self._judge(work, None, error)
         self._note(work.expectations, None, replace(refusal, verdict=RefusalVerdict.RETRY))
 
