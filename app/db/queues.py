@@ -38,8 +38,8 @@ class QueueRow:
 class KueueRecord:
     """What the controller knows of Kueue. The stored queues were true at `observed_at`; None if it never listed them.
 
-    `message` says why the state is not `listed`, or what the controller cannot read in spite of it. `most_pod_sets` is
-    how many pod sets Kueue accepts in a Workload; None if that is not known.
+    `message` says why the state is not `listed`, or what the controller cannot read or write in spite of it.
+    `most_pod_sets` is how many pod sets Kueue accepts in a Workload; None if that is not known.
     """
 
     state: KueueState

@@ -129,6 +129,13 @@ class KubeServerError(KubeStatusError):
     """5xx: the server, etcd or a webhook failed. The request may have been carried out before a timeout."""
 
 
+def brief(error: KubeError) -> str:
+    """Return what the error is, without its message, which may name namespaces, users and hosts."""
+    if isinstance(error, KubeStatusError):
+        return f"{error.status} {error.reason}"
+    return "the API server does not answer"
+
+
 _BY_STATUS: dict[int, type[KubeStatusError]] = {
     400: KubeBadRequest,
     401: KubeUnauthorized,

@@ -44,7 +44,7 @@ from devcluster.server.lists import Lister
 from devcluster.server.watches import error_line
 
 _Body = TypeVar("_Body")
-_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+_REASONS = {403: "Forbidden", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 
 
 class Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):

@@ -328,7 +328,7 @@ async def test_an_error_is_known_until_the_server_answers(
     lists: list[ListPage[Pod] | Exception], watches: list[Watch], error: str
 ) -> None:
     _, _, reflector, _ = await play(lists, watches)
-    assert reflector.stats.last_error == error
+    assert str(reflector.stats.last_error or "") == error
 
 
 async def test_back_off_is_jittered_and_watches_are_of_random_length() -> None:

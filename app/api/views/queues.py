@@ -77,7 +77,7 @@ class KueueView(View):
     state: KueueStateName
     """Whether `items` has all queues: only if it is `listed`."""
     message: str
-    """Why the state is not `listed`, or what jobgate cannot read in spite of it; otherwise empty."""
+    """Why the state is not `listed`, or what jobgate cannot read or write in spite of it; otherwise empty."""
 
 
 class JobQueuePage(View):

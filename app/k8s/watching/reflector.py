@@ -156,7 +156,7 @@ class ReflectorStats:
     bookmarks: int = 0
     stale: int = 0
     errors: int = 0
-    last_error: str = ""
+    last_error: KubeError | None = None
 
 
 class Reflector(Generic[T]):
@@ -315,14 +315,14 @@ class Reflector(Generic[T]):
 
     def _heard(self) -> None:
         self.last_contact = self._clock.now()
-        self.stats.last_error = ""
+        self.stats.last_error = None
 
     def _heard_so_far(self) -> int:
         return self.stats.events + self.stats.bookmarks
 
     async def _wait_after(self, error: KubeError) -> None:
         self.stats.errors += 1
-        self.stats.last_error = str(error)
+        self.stats.last_error = error
         requested = error.retry_after if isinstance(error, KubeStatusError) else None
         await self._sleep(max(self._backoff.next(), min(requested or 0.0, MAX_RETRY_AFTER)))
 

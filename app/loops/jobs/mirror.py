@@ -169,7 +169,8 @@ class Mirror:
     @property
     def last_error(self) -> str:
         """The message of an error of a list or watch after which the server has not answered, or an empty string."""
-        return next((r.stats.last_error for r in self._pod_reflectors.values() if r.stats.last_error), "")
+        errors = (reflector.stats.last_error for reflector in self._pod_reflectors.values())
+        return next((str(error) for error in errors if error is not None), "")
 
     @property
     def relists(self) -> int:

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
+import structlog
 from msgspec.structs import replace
 from typing_extensions import override
 
@@ -28,12 +29,14 @@ from app.domain.status.pods.ownership import is_owned
 from app.k8s import codec
 from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
-from app.k8s.errors import KubeError, KubeForbidden
+from app.k8s.errors import KubeError, KubeForbidden, brief
 from app.k8s.resources import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, KubeResource
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_name
 from app.loops.controller_settings import QueueMode
 from app.loops.jobs.kueue_api import KueueApi
+
+log = structlog.get_logger(__name__)
 
 DISCOVER_EVERY = 30.0  # seconds between two reads of whether the cluster serves Kueue
 RETRY_EVERY = 1.0  # seconds between two reads while they fail
@@ -45,20 +48,23 @@ V = TypeVar("V")
 
 
 class _Source(ResourceSource[T]):
-    """Reports when jobgate has no right to list the objects. The list is repeated with back-off."""
+    """Logs why a list fails, and reports when jobgate has no right to it. The list is repeated with back-off."""
 
     def __init__(
         self, api: KubeApi, resource: KubeResource, decoder: Codec[T], denied: Callable[[str], None], **where: Any
     ) -> None:
         super().__init__(api, resource, decoder, **where)
+        self._kind = resource.kind
         self._denied = denied
 
     @override
     async def list_page(self, continue_token: str, limit: int) -> ListPage[T]:
         try:
             return await super().list_page(continue_token, limit)
-        except KubeForbidden as error:
-            self._denied(error.message)
+        except KubeError as error:
+            log.info("queues.list_failed", kind=self._kind, error=str(error))
+            if isinstance(error, KubeForbidden):
+                self._denied(f"the list of {self._kind}s: {brief(error)}")
             raise
 
 
@@ -103,7 +109,7 @@ class QueueMirror:
         self._on_state = on_state
         self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
         self._clock = clock
-        self._denied: dict[str, tuple[str, float]] = {}  # by namespace: the error, and until when it is shown
+        self._denied_until: dict[str, float] = {}  # by namespace
         self._installation = installation
         self._workloads: dict[str | None, _WorkloadStore] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}
@@ -167,7 +173,7 @@ class QueueMirror:
                 if await self._kueue.is_served():
                     break
             except KubeError as error:
-                self._error = str(error)
+                self._error = brief(error)
                 await asyncio.sleep(RETRY_EVERY)
             else:
                 self._become(KueueState.ABSENT, f"the cluster does not serve {WORKLOAD.api_version}")
@@ -203,18 +209,21 @@ class QueueMirror:
 
     @property
     def message(self) -> str:
-        """Why the state is not LISTED; if it is, what jobgate cannot read or write. Empty without a fault."""
+        """Why the state is not LISTED; if it is, what jobgate cannot read or write. Empty without a fault.
+
+        It names no namespace, because readers of every namespace get it. The log has the names.
+        """
         if self._state is not KueueState.LISTED:
             return self._error
         errors = {
-            resource.kind: reflector.stats.last_error
+            resource.kind: brief(reflector.stats.last_error)
             for resource, reflector in self._reflectors
-            if reflector.stats.last_error and (resource is not COHORT or self._kueue.has_cohorts)
+            if reflector.stats.last_error is not None and (resource is not COHORT or self._kueue.has_cohorts)
         }
-        unread = [f"jobgate cannot read {kind}s: {error}" for kind, error in errors.items()]
-        now = self._clock.monotonic()
-        denied = sorted(error for error, until in self._denied.values() if until > now)
-        return "; ".join([*unread, *(f"jobgate cannot write Workloads: {error}" for error in denied[:1])])
+        found = [f"jobgate cannot read {kind}s: {error}" for kind, error in errors.items()]
+        if max(self._denied_until.values(), default=0.0) > self._clock.monotonic():
+            found.append("jobgate cannot write Workloads: 403 Forbidden")
+        return "; ".join(found)
 
     @property
     def last_contact(self) -> datetime | None:
@@ -285,13 +294,13 @@ class QueueMirror:
         if reflector is not None:
             reflector.adopt(workload)
 
-    def note_denied(self, namespace: str, error: str) -> None:
+    def note_denied(self, namespace: str) -> None:
         """Show in `message`, for `DENIED_FOR` seconds, that the cluster denies a write to a Workload there."""
-        self._denied[namespace] = (error, self._clock.monotonic() + DENIED_FOR)
+        self._denied_until[namespace] = self._clock.monotonic() + DENIED_FOR
 
     def note_written(self, namespace: str) -> None:
         """Show no denial of the namespace any more, because the cluster has accepted a write to a Workload of it."""
-        self._denied.pop(namespace, None)
+        self._denied_until.pop(namespace, None)
 
     def note_gone(self, namespace: str, name: str) -> None:
         """Remove the Workload of this name, which a request has not found, unless the watch reports its deletion."""

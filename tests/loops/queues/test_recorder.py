@@ -266,10 +266,16 @@ async def test_queues_of_reserved_namespaces_are_not_recorded(harness: Harness) 
 
 async def test_what_cannot_be_read_is_said_and_keeps_its_rows(harness: Harness) -> None:
     await queues.write(harness.db, harness.leadership.lease, KueueRecord(state=KueueState.LISTED), [OLD])
-    await harness.inject(verb="list", resource="localqueues", status=403)
+    # The API server names whom it refuses and where.
+    await harness.inject(
+        verb="list",
+        resource="localqueues",
+        status=403,
+        message='no list in the namespace "private"',
+    )
     async with recording(harness) as recorder:
         known = await until_state(harness, recorder, KueueState.DENIED)
-        assert known.message
+        assert known.message == "the list of LocalQueues: 403 Forbidden"
         assert await queues.read_all(harness.db) == [OLD]
         await harness.heal()
         await until_gone(harness, recorder, OLD_KEY)
@@ -367,11 +373,11 @@ async def test_a_right_that_is_withdrawn_is_named(harness: Harness) -> None:
     async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
         await until_state(harness, recorder, KueueState.LISTED)
         for verb in ("list", "watch"):
-            await harness.inject(verb=verb, resource="localqueues", status=403)
+            await harness.inject(verb=verb, resource="localqueues", status=403, message='no right in "private"')
         await made.add_flavor("big")
         await made.add_queue("team", {"big": {"cpu": "1"}})
-        known = await until_state(harness, recorder, KueueState.LISTED, lambda known: bool(known.message))
-        assert known.message.startswith("jobgate cannot read LocalQueues: ")
+        known = await until_state(harness, recorder, KueueState.LISTED, lambda known: "403" in known.message)
+        assert known.message == "jobgate cannot read LocalQueues: 403 Forbidden"
         await harness.heal()
         await until_state(harness, recorder, KueueState.LISTED, lambda known: not known.message)
 

@@ -51,14 +51,15 @@ class Refusals:
 
     def note_error(self, work: Work, key: Rank | None, error: KubeError) -> None:
         """Remember why the cluster refuses an object, or does not answer. The create is repeated after a back-off."""
-        self._note(work.expectations, key, self._judge(work, key, error))
+        self._note(work.expectations, key, self._report(work, key, error))
 
     def note_change(self, work: Work, error: KubeError) -> None:
         """Remember why the cluster refuses a change of an object of the job. The change is always repeated."""
-        refusal = self._judge(work, None, error)
+        refusal = self._report(work, None, error)
         self._note(work.expectations, None, replace(refusal, verdict=RefusalVerdict.RETRY))
 
-    def _judge(self, work: Work, key: Rank | None, error: KubeError) -> ClusterRefusal:
+    def _report(self, work: Work, key: Rank | None, error: KubeError) -> ClusterRefusal:
+        """Log and count the refusal, and return what it means."""
         if isinstance(error, KubeStatusError):
             verdict, code = judge(
                 error.status,
@@ -73,7 +74,7 @@ class Refusals:
             status, message = None, str(error)
         message = refusal_message(code, status, message, work.plan.identity.namespace)
         metrics.REFUSED.labels(code).inc()
-        log.info("create.refused", replica=str(key), verdict=verdict, code=code)
+        log.info("write.refused", replica=str(key), verdict=verdict, code=code, error=str(error))
         return ClusterRefusal(verdict=verdict, code=code, message=message, since=self._clock.now())
 
     def _note(self, expectations: Expectations, key: Rank | None, refusal: ClusterRefusal) -> None:

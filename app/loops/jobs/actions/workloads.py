@@ -124,7 +124,7 @@ class WorkloadActions:
             done = await self._read_and_write(work, action)
         except KubeStatusError as error:
             if isinstance(error, KubeForbidden):
-                self._queues.note_denied(work.plan.identity.namespace, str(error))
+                self._queues.note_denied(work.plan.identity.namespace)
             if gives_back:
                 self._creator.refusals.note_change(work, error)
             raise
