@@ -38,7 +38,7 @@ async def get_autoscaler(caller: CallerDep, page_size: PageSize = None, page_tok
     # Newest first: a page begins below the number of its token, and ids start from 1.
     runs = await caller.services.autoscaling.runs(before=page.start or None, limit=page.limit)
     shown, token = page.cut(runs, lambda run: run.id)
-    return _response(page_view(shown, caller.visible, token, with_capacity=caller.administers))
+    return _response(page_view(shown, caller.visible, token, administers=caller.administers))
 
 
 _REHEARSED: Final[dict[int | str, dict[str, Any]]] = {200: {"model": RehearsalView}}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from app.api.views.base import Int32, NextPageToken, View
@@ -10,6 +11,9 @@ from app.domain.access.namespaces import NamespaceSet
 from app.domain.scaling.values import Inventory, NodeCapacity, ResourceAmount, ScalableJob, ScalingDecision, Verdict
 from app.domain.vocabulary import JobPhase
 from app.services.reading.autoscaling import AutoscalerDryRun
+
+# The message of the cluster may name hosts and namespaces.
+_UNREADABLE: Final = "the cluster could not be read"
 
 
 class AmountView(View):
@@ -93,7 +97,7 @@ class AutoscalerRunView(View):
     at: datetime
     settings: AutoscalerSettingsView
     error: str | None
-    """Why the run made no decision; null otherwise."""
+    """Why the run made no decision; null otherwise. Only admins of all namespaces get the message of the cluster."""
     capacity: CapacityView | None
     """Null if the cluster could not be read, or if the caller is not an admin of all namespaces."""
     waiting: list[WaitingJobView]
@@ -125,25 +129,27 @@ class RehearsalView(View):
 
 
 def page_view(
-    runs: Sequence[StoredRun], seen: NamespaceSet, next_page_token: str | None, *, with_capacity: bool
+    runs: Sequence[StoredRun], seen: NamespaceSet, next_page_token: str | None, *, administers: bool
 ) -> AutoscalerPage:
+    """Return the view. Only to a caller that `administers` the installation does it have what concerns all of it."""
     settings = _settings(runs[0].run) if runs else None
     return AutoscalerPage(
         enabled=settings is not None and settings.enabled,
         settings=settings,
-        items=[_run(stored, seen, with_capacity=with_capacity) for stored in runs],
+        items=[_run(stored, seen, administers=administers) for stored in runs],
         next_page_token=next_page_token,
     )
 
 
-def _run(stored: StoredRun, seen: NamespaceSet, *, with_capacity: bool) -> AutoscalerRunView:
+def _run(stored: StoredRun, seen: NamespaceSet, *, administers: bool) -> AutoscalerRunView:
     run = stored.run
+    error = run.error if administers or not run.error else _UNREADABLE
     return AutoscalerRunView(
         id=stored.id,
         at=run.at,
         settings=_settings(run),
-        error=run.error or None,
-        capacity=_capacity(run.inventory) if run.inventory is not None and with_capacity else None,
+        error=error or None,
+        capacity=_capacity(run.inventory) if run.inventory is not None and administers else None,
         waiting=_waiting(run, seen),
         decisions=_decisions(run, seen),
     )

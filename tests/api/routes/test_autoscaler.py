@@ -38,7 +38,11 @@ def a_job(namespace: str = "team", uid: str = "") -> ScalableJob:
 
 
 async def recorded(
-    gateway: Gateway, jobs: Sequence[ScalableJob] = (), at: datetime = AT, inventory: Inventory | None = CLUSTER
+    gateway: Gateway,
+    jobs: Sequence[ScalableJob] = (),
+    at: datetime = AT,
+    inventory: Inventory | None = CLUSTER,
+    error: str = "403",
 ) -> None:
     decisions = dry_run(inventory, jobs, pending=False, max_load=1.0).decisions if inventory else ()
     waits = tuple(WaitingJob(uid=job.uid, namespace=job.namespace, name=job.name) for job in jobs)
@@ -49,7 +53,7 @@ async def recorded(
         period_seconds=30,
         freeze_seconds=60,
         inventory=inventory,
-        error="" if inventory else "403",
+        error="" if inventory else error,
         pending=waits,
         jobs=tuple(jobs),
         decisions=decisions,
@@ -136,6 +140,19 @@ async def test_a_token_of_one_namespace_sees_only_its_decisions(closed_gateway: 
     assert [found["namespace"] for found in run["waiting"]] == ["team"]
     assert run["capacity"] is None
     assert (await closed_gateway.client.post(DRY_RUN, headers=headers)).status_code == 403
+
+
+async def test_only_an_admin_of_all_namespaces_reads_the_message_of_the_cluster(closed_gateway: Gateway) -> None:
+    whole = 'the cluster could not be read: 403 Forbidden: pods is forbidden in the namespace "other"'
+    await recorded(closed_gateway, inventory=None, error=whole)
+    for role, namespace, shown in (
+        ("admin", "*", whole),
+        ("admin", "team", "the cluster could not be read"),
+        ("viewer", "*", "the cluster could not be read"),
+    ):
+        headers = await closed_gateway.token(role, namespace)
+        (run,) = (await closed_gateway.client.get(RUNS, headers=headers)).json()["items"]
+        assert run["error"] == shown, (role, namespace)
 
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("submitter", 403), ("admin", 200)])
