@@ -25,6 +25,7 @@ from app.domain.scaling.values import (
 from app.domain.vocabulary import JobPhase
 
 _PARTS = 1_000_000  # loads are integers of millionths, so that sums are exact
+_TOO_MANY_GPUS: Final = "more GPUs than the cluster has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +156,14 @@ class _DryRun:
         # The order of the checks is upstream's: memory, a node that fits, CPU, GPU. The first one that fails is
         # reported.
         if job.need.memory and after.memory > self._limit.memory:
-            return _Reason(Verdict.MEMORY_AT_LOAD, f"one more would request {self._memory(after)}"), None
+            return _Reason(Verdict.MEMORY_AT_LOAD, f"one more would request {self._too_much('memory')}"), None
         node = self._rooms.find(job)
         if node is None:
             return _Reason(Verdict.NO_NODE_FITS, f"no node {_request_of(job)} free"), None
         if job.need.cpu and after.cpu > self._limit.cpu:
-            return _Reason(Verdict.CPU_AT_LOAD, f"one more would request {self._cpu(after)}"), None
+            return _Reason(Verdict.CPU_AT_LOAD, f"one more would request {self._too_much('CPU')}"), None
         if job.need.gpu and after.gpu > self._limit.gpu:
-            return _Reason(Verdict.GPU_FULL, f"one more would request {self._gpu(after)}"), None
+            return _Reason(Verdict.GPU_FULL, f"one more would request {_TOO_MANY_GPUS}"), None
         return None, node
 
     def _step_down(self, job: ScalableJob) -> _Reason | None:
@@ -173,23 +174,17 @@ class _DryRun:
             return None
         now, need = self._requested, job.need
         if need.gpu and now.gpu > self._limit.gpu:
-            return _Reason(Verdict.GPU_FULL, f"pods request {self._gpu(now)}")
+            return _Reason(Verdict.GPU_FULL, f"pods request {_TOO_MANY_GPUS}")
         if need.cpu and now.cpu > self._limit.cpu:
-            return _Reason(Verdict.CPU_AT_LOAD, f"pods request {self._cpu(now)}")
+            return _Reason(Verdict.CPU_AT_LOAD, f"pods request {self._too_much('CPU')}")
         if need.memory and now.memory > self._limit.memory:
-            return _Reason(Verdict.MEMORY_AT_LOAD, f"pods request {self._memory(now)}")
+            return _Reason(Verdict.MEMORY_AT_LOAD, f"pods request {self._too_much('memory')}")
         return None
 
-    def _cpu(self, wanted: ResourceAmount) -> str:
-        total = self._inventory.total.cpu
-        return f"{wanted.cpu}m CPU of {self._limit.cpu}m ({self._load:g} of {total}m)"
-
-    def _memory(self, wanted: ResourceAmount) -> str:
-        total = self._inventory.total.memory
-        return f"{wanted.memory}M memory of {self._limit.memory}M ({self._load:g} of {total}M)"
-
-    def _gpu(self, wanted: ResourceAmount) -> str:
-        return f"{wanted.gpu} GPUs of {self._limit.gpu}"
+    def _too_much(self, resource: str) -> str:
+        # Without the amounts: those of the whole cluster are for admins, and the message becomes part of the job's
+        # history, which all readers of its namespace read.
+        return f"more than {self._load:g} of the {resource} of the cluster"
 
 
 def _part(total: int, load: float) -> int:

@@ -1,6 +1,7 @@
 """The autoscaler's runs, limited to what the caller may see, and its dry run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -122,7 +123,7 @@ async def test_a_dry_run_accepts_another_maximum_load(gateway: Gateway) -> None:
     await recorded(gateway, [a_job()])
     answer = (await gateway.client.post(DRY_RUN, json={"maxLoad": 0.5})).json()
     assert (answer["maxLoad"], answer["decisions"][0]["toReplicas"]) == (0.5, 2)
-    assert answer["decisions"][0]["message"].endswith("one more would request 3000m CPU of 2000m (0.5 of 4000m)")
+    assert answer["decisions"][0]["message"].endswith("one more would request more than 0.5 of the CPU of the cluster")
 
 
 @pytest.mark.parametrize("load", [0, -1, 1.5, "0.8", True])
@@ -133,12 +134,15 @@ async def test_a_maximum_load_outside_0_to_1_is_refused(gateway: Gateway, load: 
 
 
 async def test_a_token_of_one_namespace_sees_only_its_decisions(closed_gateway: Gateway) -> None:
-    await recorded(closed_gateway, [a_job("team"), a_job("other")])
+    roomy = replace(CLUSTER, nodes=(replace(NODE, free=ResourceAmount(cpu=9000, memory=9000)),))
+    await recorded(closed_gateway, [a_job("team"), a_job("other")], inventory=roomy)
     headers = await closed_gateway.token("viewer", "team")
     (run,) = (await closed_gateway.client.get(RUNS, headers=headers)).json()["items"]
     assert [decision["namespace"] for decision in run["decisions"]] == ["team"]
     assert [found["namespace"] for found in run["waiting"]] == ["team"]
     assert run["capacity"] is None
+    (message,) = [decision["message"] for decision in run["decisions"]]
+    assert message == "grows from 1 to 2; then one more would request more than 1 of the CPU of the cluster"
     assert (await closed_gateway.client.post(DRY_RUN, headers=headers)).status_code == 403
 
 

@@ -108,8 +108,8 @@ async def test_three_jobs_share_what_there_is_and_make_room(stage: tuple[Gateway
     assert {name: await trainers(jobs, name) for name in BOUNDS} == SHARED
     assert messages(settled) == {
         "first": "stays at 2: 2 is its most",
-        "second": "stays at 3: one more would request 7800m CPU of 7760m (0.97 of 8000m)",
-        "third": "stays at 3: one more would request 7800m CPU of 7760m (0.97 of 8000m)",
+        "second": "stays at 3: one more would request more than 0.97 of the CPU of the cluster",
+        "third": "stays at 3: one more would request more than 0.97 of the CPU of the cluster",
     }
     (record,) = (await jobs.read("second", "scale-records"))["items"]
     assert (record["fromReplicas"], record["toReplicas"], record["actor"]) == (1, 3, "autoscaler")
@@ -121,7 +121,7 @@ async def test_three_jobs_share_what_there_is_and_make_room(stage: tuple[Gateway
     assert {name: await trainers(jobs, name) for name in BOUNDS} == SHARED | {"first": 1}
     record = (await jobs.read("first", "scale-records"))["items"][-1]
     assert (record["fromReplicas"], record["toReplicas"], record["outcome"]) == (2, 1, "Reached")
-    assert record["reason"] == "shrinks from 2 to 1: pods request 8100m CPU of 7760m (0.97 of 8000m)"
+    assert record["reason"] == "shrinks from 2 to 1: pods request more than 0.97 of the CPU of the cluster"
 
 
 def needing(cpu: str) -> dict[str, Any]:

@@ -126,9 +126,9 @@ def test_corrected_only_jobs_that_use_what_is_short_shrink() -> None:
 @pytest.mark.parametrize(
     ("short", "message"),
     [
-        (amount(cpu=3000), "pods request 3000m CPU of 2400m (0.8 of 3000m)"),
-        (amount(memory=1000), "pods request 1000M memory of 800M (0.8 of 1000M)"),
-        (amount(gpu=9), "pods request 9 GPUs of 8"),
+        (amount(cpu=3000), "pods request more than 0.8 of the CPU of the cluster"),
+        (amount(memory=1000), "pods request more than 0.8 of the memory of the cluster"),
+        (amount(gpu=9), "pods request more GPUs than the cluster has"),
     ],
     ids=["CPU", "memory", "GPU"],
 )
@@ -171,17 +171,20 @@ def test_a_node_must_have_the_labels_of_the_node_selector() -> None:
         pytest.param(
             {"bounds": (1, 9)},
             Verdict.GROWS,
-            "grows from 1 to 2; then one more would request 3000m CPU of 2400m (0.8 of 3000m)",
+            "grows from 1 to 2; then one more would request more than 0.8 of the CPU of the cluster",
             id="grows",
         ),
         pytest.param(
             {"need": amount(memory=900)},
             Verdict.MEMORY_AT_LOAD,
-            "stays at 1: one more would request 900M memory of 800M (0.8 of 1000M)",
+            "stays at 1: one more would request more than 0.8 of the memory of the cluster",
             id="memory",
         ),
         pytest.param(
-            {"need": amount(gpu=1)}, Verdict.GPU_FULL, "stays at 1: one more would request 1 GPUs of 0", id="gpu"
+            {"need": amount(gpu=1)},
+            Verdict.GPU_FULL,
+            "stays at 1: one more would request more GPUs than the cluster has",
+            id="gpu",
         ),
         pytest.param(
             {"bounds": (3, 3)}, Verdict.FIXED_SIZE, "stays at 1: its least and its most are both 3", id="not elastic"
@@ -209,7 +212,7 @@ def test_every_decision_has_a_reason(job: dict[str, Any], verdict: Verdict, mess
 def test_a_scale_down_has_a_reason() -> None:
     (found,) = decided(a_cluster(amount(cpu=3000), amount(cpu=3000)), a_job(size=3), load=0.8)
     assert found.verdict is Verdict.SHRINKS
-    assert found.message == "shrinks from 3 to 2: pods request 3000m CPU of 2400m (0.8 of 3000m)"
+    assert found.message == "shrinks from 3 to 2: pods request more than 0.8 of the CPU of the cluster"
 
 
 def test_a_job_that_is_not_running_is_resized_while_another_job_waits() -> None:
