@@ -85,7 +85,7 @@ class Need(StrEnum):
     """What a reconcile needs besides the set's objects: each takes a request to the cluster or to a runtime server."""
 
     SECRET = "secret"  # noqa: S105  the volume's Secret
-    WARNING = "warning"  # the newest Warning event about the first runtime pod
+    WARNING = "warning"  # why the first server that is not ready does not start
     SYNC_OPTIONS = "syncOptions"  # the options that a sync would have now
     SYNC_RESULT = "syncResult"
     CACHE = "cache"

@@ -130,7 +130,9 @@ class SampleDecider:
                 else:
                     found.secret = secret
             case Need.WARNING:
-                warning = await self._reader.warning(subject, objects.pods)
+                # Server 0 alone matters until the cache status is known.
+                count = subject.spec.partitions if record.phase is SetPhase.PARTIAL_READY else 1
+                warning = await self._reader.warning(subject, objects.pods, servers=count)
                 found.observed = replace(found.observed, warning=warning)
             case Need.SYNC_OPTIONS:
                 options = await self._reader.first_sync(subject)

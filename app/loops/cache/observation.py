@@ -30,7 +30,7 @@ from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolve_ref
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Object, Pod
-from app.domain.status.pods.diagnosis import describe_gates
+from app.domain.status.pods.diagnosis import describe_server_gates
 from app.domain.vocabulary import PendingCode
 from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
@@ -225,16 +225,19 @@ class ClusterReader:
                 return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=message)
         return self._options(subject, job, secret, runtime)
 
-    async def warning(self, subject: Subject, pods: Sequence[Pod]) -> Complaint | None:
-        """Return why the first runtime pod does not start: its scheduling gates, or the newest Warning about it.
-
-        If there is no such pod, it is the newest Warning about the StatefulSet.
+    async def warning(self, subject: Subject, pods: Sequence[Pod], *, servers: int) -> Complaint | None:
+        """Return why the first one of so many servers that is not ready does not start: the scheduling gates of its
+        pod, or the newest Warning about it. If it has no pod, it is the newest Warning about the StatefulSet.
         """
-        name = runtime_pod_name(subject.identity.name, 0)
-        pod = next((pod for pod in pods if pod.metadata.name == name), None)
+        by_name = {pod.metadata.name: pod for pod in pods}
+        found = [by_name.get(runtime_pod_name(subject.identity.name, index)) for index in range(servers)]
+        unready = [pod for pod in found if pod is None or not _is_ready(pod)]
+        if not unready:
+            return None
+        pod = unready[0]
         if pod is not None and pod.spec.scheduling_gates:
             # No client reports a gate by an Event.
-            return Complaint(reason=PendingCode.SCHEDULING_GATED, message=describe_gates(pod))
+            return Complaint(reason=PendingCode.SCHEDULING_GATED, message=describe_server_gates(pod))
         runtime = subject.name_of(SetPart.RUNTIME)
         about = f"involvedObject.kind=StatefulSet,involvedObject.name={runtime}"
         if pod is not None:
@@ -342,6 +345,10 @@ def _runtime_pod(pod: Pod) -> RuntimePod:
 
 def _is_running(pod: Pod) -> bool:
     return pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+
+
+def _is_ready(pod: Pod) -> bool:
+    return _is_running(pod) and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
 
 
 def _index(pod: Pod) -> int:

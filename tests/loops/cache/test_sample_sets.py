@@ -206,7 +206,37 @@ async def test_a_set_says_which_gates_keep_its_first_server_from_the_scheduler(s
         await stage.secret()
         uid = await stage.a_set()
         row = await stage.until(uid, lambda row: row.reason == "SchedulingGated", kubelet=False)
-        assert (row.phase, "kueue.x-k8s.io/admission" in row.message) == ("Bound", True), row.message
+        assert row.phase == "Bound"
+        assert row.message.endswith("and admits this one when the LocalQueue default has quota for it"), row.message
+
+
+async def test_a_set_that_has_a_server_says_why_another_one_does_not_start(stage: Stage) -> None:
+    await require_kueue(stage.kube)
+    uid = await stage.ready()
+    async with queues_of(stage.kube, stage.namespace) as queues:
+        await queues.add_flavor("none")
+        await queues.add_queue("default", {"none": {"cpu": "0"}})
+        await stage.edit("imagenet", {"partitions": 2})
+        row = await stage.until(uid, lambda row: row.reason == "SchedulingGated", kubelet=False)
+        assert (row.phase, "LocalQueue default has quota" in row.message) == ("PartialReady", True), row.message
+        await stage.delete()
+        await stage.until(uid, lambda row: row.gone_at is not None)
+
+
+@pytest.mark.parametrize(("phase", "spec"), [("Syncing", {}), ("Mount", {"noSync": True})])
+async def test_a_set_says_why_its_first_server_does_not_come_back(
+    stage: Stage, phase: str, spec: dict[str, Any]
+) -> None:
+    await stage.secret()
+    stage.servers.outcome, stage.servers.total = {}, 0
+    uid = await stage.a_set(**spec)
+    await stage.until(uid, lambda row: row.phase == phase)
+    await stage.kube.delete(f"{stage.base}/pods/imagenet-runtime-0", {"gracePeriodSeconds": 0})
+    # The nodes of a stage are cordoned.
+    row = await stage.until(uid, lambda row: row.reason == "FailedScheduling", kubelet=False)
+    assert (row.phase, "nodes are available" in row.message) == (phase, True), row.message
+    stage.servers.outcome, stage.servers.total = {"status": "success", "message": ""}, 100
+    await stage.until(uid, lambda row: row.phase == "Ready" and not row.reason)
 
 
 async def _warn(stage: Stage, pod: dict[str, Any], reason: str, at: str, message: str) -> None:

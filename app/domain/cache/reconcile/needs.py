@@ -10,10 +10,10 @@ from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 _BY_PHASE: Final = {
     SetPhase.NONE: frozenset[Need](),
     SetPhase.BOUND: frozenset({Need.WARNING}),
-    SetPhase.MOUNT: frozenset({Need.CACHE}),
-    SetPhase.SYNCING: frozenset({Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE}),
+    SetPhase.MOUNT: frozenset({Need.CACHE, Need.WARNING}),
+    SetPhase.SYNCING: frozenset({Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE, Need.WARNING}),
     SetPhase.SYNC_FAILED: frozenset({Need.SYNC_OPTIONS}),
-    SetPhase.PARTIAL_READY: frozenset({Need.CACHE}),
+    SetPhase.PARTIAL_READY: frozenset({Need.CACHE, Need.WARNING}),
     SetPhase.READY: frozenset({Need.CACHE}),
 }
 

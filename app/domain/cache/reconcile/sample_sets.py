@@ -149,7 +149,7 @@ def _mount(inputs: SetInputs) -> SetDecision:
             PostOptions(job=posted.sync_job, servers=(0,)),
             after=_SYNC,
         )
-    return _stay(inputs, None, _MOUNT) if observed.cache is None else _go(inputs, SetPhase.PARTIAL_READY)
+    return _stay(inputs, observed.warning, _MOUNT) if observed.cache is None else _go(inputs, SetPhase.PARTIAL_READY)
 
 
 def _syncing(inputs: SetInputs) -> SetDecision:
@@ -171,7 +171,7 @@ def _syncing(inputs: SetInputs) -> SetDecision:
     # A restarted pod has lost the options.
     if status is ServerJobState.NOT_POSTED:
         return _stay(inputs, None, _SYNC, PostOptions(job=record.sync_job, servers=(0,)))
-    return _stay(inputs, None, _SYNC)
+    return _stay(inputs, inputs.observed.warning, _SYNC)
 
 
 def _is_outdated(inputs: SetInputs) -> bool:
@@ -195,7 +195,7 @@ def _sync_failed(inputs: SetInputs) -> SetDecision:
 def _partial_ready(inputs: SetInputs) -> SetDecision:
     if _is_complete(inputs):
         return _go(inputs, SetPhase.READY, *_labelling(inputs.observed))
-    return _stay(inputs, None, _PARTIAL, *_labelling(inputs.observed), *_scaling(inputs))
+    return _stay(inputs, inputs.observed.warning, _PARTIAL, *_labelling(inputs.observed), *_scaling(inputs))
 
 
 def _ready(inputs: SetInputs) -> SetDecision:

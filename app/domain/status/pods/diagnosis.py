@@ -7,6 +7,7 @@ from typing import Final
 from app.domain.errors import shorten_list
 from app.domain.kubernetes.objects import ContainerStatus, Event, ObjectCondition, Pod
 from app.domain.manifests.gangs import group_of
+from app.domain.queueing.requests import QUEUE_NAME
 from app.domain.queueing.workload import GATES, SUSPENDING_PARENT
 from app.domain.status.observed import PendingReason
 from app.domain.status.pods.containers import (
@@ -59,6 +60,12 @@ _CAPTURED: Final = (
     ": Kueue queues this pod by itself. For a queue of the whole job, turn JOBGATE_QUEUES on, and name a queue in the "
     "label kueue.x-k8s.io/queue-name of the manifest. A job that has run gets its queue after a pause"
 )
+# Kueue chooses the queue of a pod when it is created, and never again.
+_UNNAMED_QUEUE: Final = (
+    ", and this one is in no queue. Make the LocalQueue default in the namespace, and delete the pod: another one "
+    "replaces it"
+)
+_NAMED_QUEUE: Final = ", and admits this one when the LocalQueue {} has quota for it"
 # The kubelet uses the reasons Failed and BackOff for many causes. These words of the message identify the cause.
 # The first match counts, so the most general words come last.
 _MESSAGE_WORDS: Final = (
@@ -166,6 +173,17 @@ def _gates(pod: Pod) -> str:
     gates = {gate.name for gate in pod.spec.scheduling_gates}
     remedy = "" if GATES.isdisjoint(gates) or has_workload else _CAPTURED
     return f"{describe_gates(pod)}{remedy}"
+
+
+def describe_server_gates(pod: Pod) -> str:
+    """Return which scheduling gates keep a server of a SampleSet from the scheduler, and the remedy against Kueue's."""
+    gates = describe_gates(pod)
+    if GATES.isdisjoint(gate.name for gate in pod.spec.scheduling_gates):
+        return gates
+    queue = pod.metadata.labels.get(QUEUE_NAME)
+    return (
+        f"{gates}: Kueue queues each server by itself{_UNNAMED_QUEUE if queue is None else _NAMED_QUEUE.format(queue)}"
+    )
 
 
 def describe_gates(pod: Pod) -> str:

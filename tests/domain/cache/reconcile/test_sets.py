@@ -399,11 +399,11 @@ def test_any_observation_gives_a_valid_decision(*, phase: SetPhase, observed: Se
     [
         (SetPhase.NONE, {}, {Need.SECRET}),
         (SetPhase.MOUNT, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
-        (SetPhase.MOUNT, {"sync_job": "a"}, {Need.CACHE, Need.SECRET}),
-        (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE, Need.SECRET}),
+        (SetPhase.MOUNT, {"sync_job": "a"}, {Need.CACHE, Need.WARNING, Need.SECRET}),
+        (SetPhase.SYNCING, {}, {Need.SYNC_RESULT, Need.SYNC_OPTIONS, Need.CACHE, Need.WARNING, Need.SECRET}),
         (SetPhase.BOUND, {}, {Need.WARNING, Need.SECRET}),
         (SetPhase.SYNC_FAILED, {}, {Need.SYNC_OPTIONS, Need.SECRET}),
-        (SetPhase.PARTIAL_READY, {}, {Need.CACHE, Need.SECRET}),
+        (SetPhase.PARTIAL_READY, {}, {Need.CACHE, Need.WARNING, Need.SECRET}),
         (SetPhase.READY, {}, {Need.CACHE, Need.SECRET}),
     ],
 )

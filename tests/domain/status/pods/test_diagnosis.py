@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.kubernetes.objects import Event, Pod
 from app.domain.queueing.workload import GATES, SUSPENDING_PARENT
-from app.domain.status.pods.diagnosis import diagnose, diagnose_events, diagnose_started
+from app.domain.status.pods.diagnosis import describe_server_gates, diagnose, diagnose_events, diagnose_started
 
 T0, T1 = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": T1}
@@ -219,3 +219,16 @@ def test_the_scheduler_that_has_not_answered_is_named() -> None:
     reason = diagnose(msgspec.convert({"spec": {"schedulerName": "volcano"}}, Pod))
     assert reason is not None
     assert reason.message == 'the scheduler "volcano" has not reported a result for the pod yet'
+
+
+@pytest.mark.parametrize(
+    ("gate", "labels", "end"),
+    [
+        ("example.com/hold", {}, "remove the scheduling gate example.com/hold"),
+        ("kueue.x-k8s.io/admission", {}, "and delete the pod: another one replaces it"),
+        ("kueue.x-k8s.io/admission", {"kueue.x-k8s.io/queue-name": "q"}, "when the LocalQueue q has quota for it"),
+    ],
+)
+def test_the_gates_of_a_server_name_the_remedy(gate: str, labels: dict[str, str], end: str) -> None:
+    pod = msgspec.convert({"metadata": {"labels": labels}, "spec": {"schedulingGates": [{"name": gate}]}}, Pod)
+    assert describe_server_gates(pod).endswith(end)
