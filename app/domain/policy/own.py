@@ -5,7 +5,7 @@ from typing import Final
 
 from app.domain.errors import shorten
 from app.domain.pod_template.reading import text
-from app.domain.policy.template import Check, Finding, PodTemplate
+from app.domain.policy.template import Check, Finding, PodTemplate, TemplateObject
 
 DEFAULT_SERVICE_ACCOUNT: Final = "default"
 ANY: Final = "*"
@@ -24,6 +24,26 @@ def priority_class(pod: PodTemplate) -> Iterator[Finding]:
     if name.startswith(_SYSTEM_PRIORITY):
         detail = f"{shorten(name)} is a priority of the cluster's own pods"
         yield Finding(pod.spec.at("priorityClassName"), detail, "a priority class that does not begin with system-")
+
+
+def foreign_pods(pod: PodTemplate) -> Iterator[Finding]:
+    """Report terms of affinity that name namespaces. Without, a term is about the pods of the pod's own namespace."""
+    affinity = pod.spec.child("affinity")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for term in _pod_terms(affinity.child(kind)):
+            # As the scope CrossNamespacePodAffinity of a ResourceQuota. An empty selector selects all namespaces.
+            for field in ("namespaces", "namespaceSelector"):
+                if term.value.get(field) not in (None, []):
+                    detail = "the pod could keep pods of other namespaces from nodes, or learn where they run"
+                    yield Finding(
+                        term.at(field), detail, "leave it out: the term is then about the namespace of the job"
+                    )
+
+
+def _pod_terms(affinity: TemplateObject) -> Iterator[TemplateObject]:
+    yield from affinity.items("requiredDuringSchedulingIgnoredDuringExecution")
+    for weighted in affinity.items("preferredDuringSchedulingIgnoredDuringExecution"):
+        yield weighted.child("podAffinityTerm")
 
 
 def service_account(allowed: Collection[str]) -> Check:

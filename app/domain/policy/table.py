@@ -69,7 +69,7 @@ CONTROLS: Final = _by_name(
 SERVICE_ACCOUNT: Final = "ServiceAccount"
 OF_SETTINGS: Final = (ANNOTATIONS_CONTROL, LABELS_CONTROL, SERVICE_ACCOUNT)
 _OWN_CHECKS: Final[Mapping[str, Check]] = MappingProxyType(
-    {"NodeName": own.node_name, "PriorityClass": own.priority_class}
+    {"NodeName": own.node_name, "PriorityClass": own.priority_class, "ForeignPods": own.foreign_pods}
 )
 JOBGATE_CONTROLS: Final = (*_OWN_CHECKS, *OF_SETTINGS)
 NAMES: Final = frozenset({*CONTROLS, *JOBGATE_CONTROLS})

@@ -15,6 +15,22 @@ from tests.support.pod_templates.security import CASES, RESTRICTED_POD, WITHOUT_
 AT = "/spec/replicaSpecs/3/template"
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def apart(**term: Any) -> dict[str, Any]:
+    """Return fields of a pod that keeps away from the pods of this term."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, **term}
+    return {"/spec/affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
+
+
+def near(**term: Any) -> dict[str, Any]:
+    """Return fields of a pod that prefers to be near the pods of this term."""
+    weighted = {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", **term}}
+    return {"/spec/affinity": {"podAffinity": {PREFERRED: [weighted]}}}
+
+
 def declared(template: dict[str, Any]) -> list[DeclaredTemplate]:
     return [DeclaredTemplate.at(template, AT)]
 
@@ -72,6 +88,15 @@ def test_the_tables_have_a_violation_of_every_control() -> None:
         ({"/spec/serviceAccountName": "jobgate-controller"}, "ServiceAccount", "/spec/serviceAccountName"),
         ({"/spec/serviceAccount": "jobgate-controller"}, "ServiceAccount", "/spec/serviceAccount"),
         *(
+            (apart(**{field: value}), "ForeignPods", f"/spec/affinity/podAntiAffinity/{REQUIRED}/0/{field}")
+            for field, value in (("namespaces", ["team-b"]), ("namespaceSelector", {}))
+        ),
+        (
+            near(namespaceSelector={"matchLabels": {"team": "b"}}),
+            "ForeignPods",
+            f"/spec/affinity/podAffinity/{PREFERRED}/0/podAffinityTerm/namespaceSelector",
+        ),
+        *(
             ({"/metadata/annotations": {key: value}}, "Annotations", "/metadata/annotations/" + key.replace("/", "~1"))
             for key, value in {
                 "kubernetes.io/config.mirror": "x",
@@ -123,6 +148,9 @@ def test_controls_of_jobgates_own(fields: dict[str, Any], control: str, pointer:
         {"/spec/serviceAccountName": "default", "/spec/serviceAccount": "default"},
         {"/spec/serviceAccountName": "", "/spec/nodeName": ""},
         {"/spec/serviceAccountName": "trainer"},
+        apart(),
+        apart(namespaces=[], namespaceSelector=None),
+        near(labelSelector={"matchLabels": {"app": "train"}}),
         {"/metadata/annotations": {"sidecar.istio.io/inject": "false", "k8s.v1.cni.cncf.io/networks": "rdma"}},
         {"/metadata/annotations": {"note": "io.katacontainers.x", "prometheus.io/scrape": "true", "CreatedBy": "me"}},
         {
