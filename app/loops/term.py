@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+import structlog
+
 from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import heartbeats
@@ -17,7 +19,7 @@ from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.db.reservations import pod_room
 from app.db.usage import writes as usage_writes
 from app.domain.kubernetes import labels
-from app.k8s.errors import KubeError
+from app.k8s.errors import KubeError, brief
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Pace, Reflector
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
@@ -61,6 +63,8 @@ KUEUE_PAGE = 3000
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 # Jobs in one query, each second. An upgrade can find a million such jobs, and live ones must not wait for them.
 EXPIRED_BATCH = 20
+
+log = structlog.get_logger(__name__)
 
 
 class Term:
@@ -359,12 +363,16 @@ class Term:
         watched_at = self._mirror.last_contact
         now = self._context.clock.now()
         # A list of a large cluster takes long, and answers to probes prove the contact meanwhile.
-        silence = contact.silence(now, watched_at or now, self._mirror.last_error)
+        error = self._mirror.last_error
+        silence = contact.silence(now, watched_at or now, "" if error is None else brief(error))
         if silence is None:
             self._reached()
         if watched_at is None:
             return
         if silence is not None:
+            if error is not None and self._state.state != "Unreachable":
+                # Not in the message of the state, which /readyz shows without a token: it may name namespaces.
+                log.warning("cluster.watch_failed", error=str(error))
             self._state.set("Unreachable", silence)
         # Only this state ends here: Syncing must not become Running before the end of the first pass.
         elif self._state.state == "Unreachable":

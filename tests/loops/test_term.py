@@ -18,8 +18,10 @@ from app.db.jobs import controller
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
 from app.domain.kubernetes import labels
 from app.domain.vocabulary import JobPhase, Reason
+from app.k8s.errors import KubeForbidden
 from app.loops.autoscaling.autoscaler import Autoscaler
 from app.loops.context import ControllerContext
+from app.loops.jobs.mirror import Mirror
 from app.loops.leadership.controller_state import ControllerState
 from app.loops.leadership.identity import WrongCluster
 from app.loops.maintenance.janitor import Janitor
@@ -29,6 +31,7 @@ from app.loops.term import Term
 from app.loops.workqueue import WorkQueue
 from tests.db.factories import stored
 from tests.loops.harness import WITHIN, Harness
+from tests.support.telemetry.log_lines import Logged
 from tests.support.waiting import until
 
 
@@ -91,6 +94,22 @@ async def test_the_heartbeat_has_the_load_of_the_controller(harness: Harness, mo
     assert beat.call_p50 is not None
     assert beat.call_p99 is not None
     assert 0 < beat.call_p50 <= beat.call_p99
+
+
+async def test_the_state_names_no_namespace_whose_watch_fails(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, logged: Logged
+) -> None:
+    """`/readyz` shows the message of the state without a token."""
+    refused = KubeForbidden(403, "Forbidden", 'pods is forbidden in the namespace "team-b"')
+    monkeypatch.setattr(Mirror, "last_error", refused)
+    monkeypatch.setattr(Mirror, "last_contact", harness.context.clock.now() - timedelta(hours=1))
+    async with a_running_term(harness) as state:
+        await state_is(state, "Unreachable")
+        beat = await until(lambda: heartbeats.read(harness.db), what="a heartbeat", within=WITHIN)
+    for message in (state.message, beat.message):
+        assert message.startswith("no watch has sent anything for 36")
+        assert message.endswith(" s: 403 Forbidden")
+    assert {line["error"] for line in logged.named("cluster.watch_failed")} == {str(refused)}
 
 
 async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness) -> None:

@@ -20,7 +20,7 @@ from app.k8s.api import KubeApi
 from app.k8s.codec import NODE as NODE_CODEC
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import HasMetadata, ListPage
-from app.k8s.errors import KubeForbidden
+from app.k8s.errors import KubeError, KubeForbidden
 from app.k8s.resources import NODE, POD
 from app.k8s.session.watch_events import WatchEvent
 from app.k8s.watching.reflector import ObjectSource, Pace, Reflector, ResourceSource
@@ -167,10 +167,10 @@ class Mirror:
         return sum(len(store) for store in self._stores.values())
 
     @property
-    def last_error(self) -> str:
-        """The message of an error of a list or watch after which the server has not answered, or an empty string."""
+    def last_error(self) -> KubeError | None:
+        """An error of a list or watch of pods after which the server has not answered; None if there is none."""
         errors = (reflector.stats.last_error for reflector in self._pod_reflectors.values())
-        return next((str(error) for error in errors if error is not None), "")
+        return next(filter(None, errors), None)
 
     @property
     def relists(self) -> int:
