@@ -1,6 +1,7 @@
 """Rules on the metadata of a template: its labels, its annotations, and the fields that it may not set."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from app.domain.decoding import JsonValue
@@ -26,7 +27,7 @@ _NOT_A_TEMPLATES = {
 
 
 _SLICE_SIZE: Final = re.compile(r"[1-9][0-9]{0,5}")
-_POD_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+_KUEUE: Final = "kueue.x-k8s.io/"
 
 
 def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> None:
@@ -41,15 +42,20 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
     annotations, here = mapping(fields.get("annotations")), pointer_to(pointer, "annotations")
     check_annotations(annotations, here, problems)
     _check_topology(annotations, here, problems)
-    _check_pod_group(mapping(fields.get("labels")), pointer_to(pointer, "labels"), problems)
+    _check_keys_of_kueue(mapping(fields.get("labels")), pointer_to(pointer, "labels"), problems)
+    others = [key for key in annotations if not key.startswith(topology.PREFIX)]
+    _check_keys_of_kueue(others, here, problems)
 
 
-def _check_pod_group(declared: Mapping, pointer: str, problems: Problems) -> None:
-    """Report a group of Kueue. An ended pod of it stays until one of another name replaces it."""
-    if _POD_GROUP in declared:
-        detail = "the pods of a group of Kueue cannot restart under their names"
-        accepted = "the label kueue.x-k8s.io/queue-name of the manifest, which queues the job as a whole"
-        problems.add(pointer_to(pointer, _POD_GROUP), "NotSupported", detail, accepted)
+def _check_keys_of_kueue(keys: Iterable[str], pointer: str, problems: Problems) -> None:
+    """Report keys by which Kueue would queue the pod by itself, in a group that cannot restart, or wait for another
+    client to do so. The policy of an installation may allow all keys, and does not mean these.
+    """
+    for key in keys:
+        if key.startswith(_KUEUE):
+            detail = "Kueue would not treat the pod as one of its job"
+            accepted = f"the label {_KUEUE}queue-name of the manifest, which queues the job as a whole"
+            problems.add(pointer_to(pointer, key), "NotSupported", detail, accepted)
 
 
 def _check_topology(annotations: Mapping, pointer: str, problems: Problems) -> None:

@@ -46,10 +46,14 @@ def test_a_request_names_one_level(annotations: JsonValue, code: str | None) -> 
     assert [error.code for error in problems.errors] == ([] if code is None else [code])
 
 
-def test_a_template_has_no_group_of_kueue() -> None:
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+@pytest.mark.parametrize(
+    "key", ["pod-group-name", "pod-suspending-parent", "prebuilt-workload-name", "queue-name", "unknown"]
+)
+def test_a_template_has_no_other_key_of_kueue(field: str, key: str) -> None:
     problems = Problems()
-    template: JsonValue = {"metadata": {"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}, "spec": {}}
+    template: JsonValue = {"metadata": {field: {f"kueue.x-k8s.io/{key}": "g", "own": "x"}}, "spec": {}}
     validate_pod_template(template, "", problems)
     [error] = [error for error in problems.errors if error.pointer.startswith("/metadata")]
-    assert (error.code, error.pointer) == ("NotSupported", "/metadata/labels/kueue.x-k8s.io~1pod-group-name")
+    assert (error.code, error.pointer) == ("NotSupported", f"/metadata/{field}/kueue.x-k8s.io~1{key}")
     assert "the label kueue.x-k8s.io/queue-name of the manifest" in str(error.accepted)
