@@ -1,7 +1,7 @@
 """Sums the capacity of a cluster from its nodes, and the requests from its pods, page by page."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -36,6 +36,9 @@ class Census:
     ) -> None:
         self._nodes = {node.metadata.name: node for node in nodes}
         self._why_closed = {name: _why_closed(node) for name, node in self._nodes.items()}
+        self._open = [node for name, node in self._nodes.items() if not self._why_closed[name]]
+        # What the open nodes with the labels of a node selector have when they are empty: few different amounts.
+        self._sizes: dict[frozenset[tuple[str, str]], set[ResourceAmount]] = {}
         self._label_keys = label_keys
         self._namespaces = namespaces
         self._bound = dict.fromkeys(self._nodes, ResourceAmount())
@@ -45,7 +48,10 @@ class Census:
         self._of_task: Counter[tuple[str, str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
-        """Add the requests of pods. Pods of closed nodes do not count. Pods being deleted still occupy their node."""
+        """Add the requests of pods, without those of closed nodes and those that no open node could ever hold.
+
+        Pods being deleted still occupy their node.
+        """
         for pod in pods:
             if pod.status.phase in _OVER:
                 continue
@@ -57,7 +63,8 @@ class Census:
                 self._unbound += 1
             going = pod.metadata.deletion_timestamp is not None
             if not going and (not name or self._why_closed.get(name) == ""):
-                self._requested += request
+                if name or self._could_hold(request, pod.spec.node_selector or {}):
+                    self._requested += request
                 marks = pod.metadata.labels
                 job = marks.get(labels.JOB_UID, "")
                 if names_anchor(pod.metadata, job):
@@ -70,14 +77,13 @@ class Census:
         scaled up into capacity that pods yet to be created need.
         """
         total, requested = ResourceAmount(), self._requested
-        for name, node in self._nodes.items():
-            if not self._why_closed[name]:
-                total += allocatable_of(node.status.allocatable)
+        for node in self._open:
+            total += allocatable_of(node.status.allocatable)
         for job in jobs:
             lacking = job.size - self._of_task[job.namespace, job.uid, job.task]
             # A job that has settled and lacks pods has replicas that have ended, or that take the place of their former
             # pods.
-            if lacking < 0 or job.settling:
+            if (lacking < 0 or job.settling) and self._could_hold(job.need, job.selector):
                 requested += job.need.times(lacking)
         return Inventory(
             nodes=tuple(self._room(node) for node in self._nodes.values()),
@@ -86,6 +92,18 @@ class Census:
             unbound_pods=self._unbound,
             namespaces=tuple(self._namespaces),
         )
+
+    def _could_hold(self, request: ResourceAmount, selector: Mapping[str, str]) -> bool:
+        """Return whether some open node could hold such a pod if it were empty.
+
+        Otherwise no job needs to shrink for the pod: it would start no sooner.
+        """
+        wanted = frozenset(selector.items())
+        if wanted not in self._sizes:
+            self._sizes[wanted] = {
+                allocatable_of(node.status.allocatable) for node in self._open if wanted <= node.metadata.labels.items()
+            }
+        return any(size.covers(request) for size in self._sizes[wanted])
 
     def _room(self, node: Node) -> NodeCapacity:
         name, allocatable = node.metadata.name, node.status.allocatable

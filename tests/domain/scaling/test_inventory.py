@@ -120,6 +120,39 @@ def test_unbound_pods_count_in_the_total_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("selector", "resources", "counts"),
+    [
+        ({}, {"cpu": 4}, True),
+        ({}, {"cpu": 5}, False),
+        ({}, {"memory": "9Gi"}, False),
+        ({}, {"gpu": 3}, False),
+        ({"disk": "ssd"}, {"cpu": 1}, True),
+        ({"disk": "tape"}, {"cpu": 1}, False),
+    ],
+)
+def test_an_unbound_pod_counts_only_if_an_empty_open_node_could_hold_it(
+    selector: dict[str, str],
+    resources: dict[str, Any],
+    counts: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Otherwise one such pod would shrink the jobs of all others, and would start no sooner."""
+    spec = {"nodeSelector": selector, "containers": [container(**resources)]}
+    pod = msgspec.convert({"spec": spec, "status": {"phase": "Pending"}}, CountedPod)
+    nodes = [a_node(), a_node("closed", unschedulable=True)]
+    nodes[1] = msgspec.structs.replace(nodes[1], metadata=Metadata(name="closed", labels={"disk": "tape"}))
+    found = census(nodes, a_pod("n1"), pod)
+    assert found.unbound_pods == 1
+    assert found.requested == (amount(1000) + request_of(pod.spec) if counts else amount(1000))
+
+
+def test_replicas_that_no_node_could_hold_do_not_count_before_they_have_pods() -> None:
+    counted = Census([a_node()])
+    large = a_job("large", size=3, need=amount(cpu=5000), settling=True)
+    small = a_job("small", size=2, need=amount(cpu=500), settling=True)
+    assert counted.inventory([large, small]).requested == amount(1000)
+
+
+@pytest.mark.parametrize(
     ("more", "why"),
     [
         ({"ready": "Unknown"}, "it is not ready"),
