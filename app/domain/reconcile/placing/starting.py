@@ -5,6 +5,7 @@ run whole since its last pause is never withdrawn, and neither is one with as ma
 """
 
 import hashlib
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -58,9 +59,15 @@ def start_due(inputs: Inputs, start: PartialStart) -> datetime | None:
 def _is_partial(plan: JobPlan, members: Members, now: datetime) -> bool:
     """Return whether some replicas hold nodes, others wait for one, and too few have one for the job to work."""
     replicas = members.wanted.values()
-    holding = sum(replica.attempt.outcome is None and replica.attempt.node is not None for replica in replicas)
-    done = sum(replica.settled for replica in replicas)
-    return 0 < holding < plan.minimum - done and any(_lacks_node(replica, now) for replica in replicas)
+    holding = [replica for replica in replicas if replica.attempt.outcome is None and replica.attempt.node is not None]
+    if not holding or not any(_lacks_node(replica, now) for replica in replicas):
+        return False
+    served = Counter(replica.key.task for replica in (*holding, *(each for each in replicas if each.settled)))
+    # Many trainers do not replace a parameter server, so each task counts, too. Of a task that may shrink, one replica.
+    lacks_task = any(
+        served[task.name] < (task.size if task.least is None else min(1, task.needed)) for task in plan.tasks
+    )
+    return lacks_task or served.total() < plan.minimum
 
 
 def _lacks_node(replica: Replica, now: datetime) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.plan import JobPlan
+from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod
 from app.domain.reconcile.timing import Timing
 from app.domain.status.records import Intent, JobStatus, PartialStart
@@ -131,6 +131,35 @@ def test_no_node_is_missing(replica: Any) -> None:
         pods.append(a_pod(W1, ReplicaPhase.PENDING))
     decision = decide(a_plan(), record, *pods, now=601, timing=TIMING)
     assert decision.status.partial_start == PartialStart()
+
+
+PS, TRAINERS = [Rank("ps", rank) for rank in range(2)], [Rank("trainer", rank) for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("placed", "done", "is_partial"),
+    [
+        pytest.param(TRAINERS, [], True, id="trainers beyond the least are no parameter servers"),
+        pytest.param([*TRAINERS[:3], PS[0]], [], True, id="every parameter server is needed"),
+        pytest.param([*PS, TRAINERS[1]], [], True, id="and the least of the trainers"),
+        pytest.param([*PS, *TRAINERS[2:]], [], False, id="it has what it needs"),
+        pytest.param([PS[0], *TRAINERS[2:]], [PS[1]], False, id="one of them has succeeded"),
+        pytest.param(PS, [], True, id="no trainer"),
+        pytest.param([], PS, False, id="it holds nothing"),
+    ],
+)
+def test_what_an_elastic_job_needs_counts_by_task(placed: list[Rank], done: list[Rank], *, is_partial: bool) -> None:
+    plan = a_plan({"ps": 2, "trainer": 4})
+    plan = replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], least=2)))
+    nowhere = [key for key in (*PS, *TRAINERS) if key not in (*placed, *done)]
+    replicas = [
+        *(a_replica(key, an_attempt(key=key, node="n1")) for key in placed),
+        *(a_replica(key, an_attempt(key=key, phase=ReplicaPhase.CREATING)) for key in nowhere),
+        *(ended(key, Outcome.SUCCEEDED) for key in done),
+    ]
+    pods = [*map(a_pod, placed), *(a_pod(key, ReplicaPhase.CREATING) for key in nowhere)]
+    decision = decide(plan, a_record(PENDING, *replicas), *pods, now=5, timing=TIMING)
+    assert decision.status.partial_start == PartialStart(since=at(5) if is_partial else None)
 
 
 def test_a_job_without_any_node_holds_nothing() -> None:
