@@ -123,6 +123,14 @@ def group_name(plan: JobPlan) -> str:
     return f"{labels.anchor_name(plan.identity.uid)}-{len(gang.members)}"
 
 
+def is_own_group(plan: JobPlan, name: str) -> bool:
+    """Return whether a PodGroup of this name is one of the job, with its present number of members or another one.
+
+    Others are those of clients, such as the one in which Volcano puts every pod that names none.
+    """
+    return name == group_name(plan) or name.startswith(f"{labels.anchor_name(plan.identity.uid)}-")
+
+
 def group_manifest(plan: JobPlan, anchor_uid: str | None) -> Manifest | None:
     """Return the PodGroup of the job, if it has one."""
     gang = plan.gang

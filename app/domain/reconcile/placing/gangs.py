@@ -13,7 +13,7 @@ run: they keep it, so no other one of its name can be created.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.domain.manifests.gangs import group_name
+from app.domain.manifests.gangs import group_name, is_own_group
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import Action, CreatePod
 from app.domain.reconcile.placing.misplaced import live_pod, stop_unplaced
@@ -51,10 +51,10 @@ def place_gang(
 
 
 def _stop_members(plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]]) -> None:
-    """Stop the pods that name a PodGroup and have no node."""
+    """Stop the pods that name a PodGroup of the job and have no node."""
     for key in plan.replicas:
         pod = live_pod(steps[key], pods.get(key, ()))
-        if pod is not None and pod.group:
+        if pod is not None and is_own_group(plan, pod.group):
             stop_unplaced(steps[key], pod)
 
 

@@ -26,6 +26,7 @@ from tests.support.plans import (
 
 W = [Rank("worker", rank) for rank in range(4)]
 GROUP, GROUP_OF_3 = "jobgate-u-2", "jobgate-u-3"
+OF_VOLCANO = "podgroup-0c6f"
 
 
 def plan(api: GangApi | None = GangApi.KUBERNETES, least: int = 2) -> JobPlan:
@@ -124,6 +125,13 @@ def test_what_waits_for_the_gang_says_so(pods: list[ObservedPod], waits: list[st
             id="an edit has lowered the minimum",
         ),
         pytest.param(2, RUNS, [member(0, ""), member(1, ""), member(2, "", **ROOMLESS)], [], id="pods without a group"),
+        pytest.param(
+            2,
+            [ended(W[0], Outcome.SUCCEEDED), *RUNS[1:]],
+            [member(1, OF_VOLCANO, **ROOMLESS), member(2, OF_VOLCANO, **ROOMLESS)],
+            [],
+            id="pods in the PodGroup that Volcano makes for pods without one",
+        ),
     ],
 )
 def test_what_waits_for_a_gang_that_cannot_be_placed_is_replaced(
