@@ -3,7 +3,8 @@
 The database keeps the names of the Services and ConfigMaps that the job has used, also in former sizes, until they are
 gone. Up to MOST_BY_NAME objects are read by name, because kube-apiserver reads a whole namespace for a list by label.
 After a restore from an older backup, the names of later sizes are unknown: the garbage collector deletes such objects,
-because their owner, the anchor, is deleted. It also deletes the PodGroups that a job had before edits of its minimum.
+because their owner, the anchor, is deleted. It also deletes the PodGroups that a job had before edits of its minimum,
+and all of them if jobgate has lost the right to them.
 """
 
 from contextlib import suppress
@@ -15,10 +16,10 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata
 from app.domain.manifests import gangs
 from app.domain.plan import JobIdentity
-from app.domain.reservations.name_ranges import NameKind, NameRange
+from app.domain.reservations.name_ranges import NameKind
 from app.domain.status.pods.ownership import is_owned
 from app.k8s.codec import OBJECT
-from app.k8s.errors import KubeConflict, KubeNotFound
+from app.k8s.errors import KubeConflict, KubeForbidden, KubeNotFound
 from app.k8s.resources import CONFIG_MAP, SERVICE, KubeResource, resource_for
 from app.loops.jobs.actions.work import Work
 from app.loops.leadership.own_cluster import OwnCluster
@@ -75,22 +76,30 @@ class Remover:
         identity = work.plan.identity
         ranges = await names.of_objects(self._db, identity.uid, RESOURCE_OF)
         wanted = [(RESOURCE_OF[NameKind(name_range.kind)], name_range) for name_range in ranges]
-        gang = work.plan.gang
-        if gang is not None and gang.api is not None:
-            resource = resource_for(gang.api_version, gangs.KIND)
-            wanted.append((resource, NameRange(gangs.KIND, gangs.group_name(work.plan))))
+        group = await self._find_group(work)
         if sum(name_range.count for _, name_range in wanted) <= MOST_BY_NAME:
-            return [
+            return group + [
                 (resource, metadata)
                 for resource, name_range in wanted
                 for name in name_range.names
                 for metadata in await self._read(resource, name, identity.namespace)
             ]
-        return [
+        return group + [
             (resource, metadata)
             for resource in dict.fromkeys(resource for resource, _ in wanted)
             for metadata in await self._list(resource, identity)
         ]
+
+    async def _find_group(self, work: Work) -> list[tuple[KubeResource, Metadata]]:
+        """Return the PodGroup of the job, if it has one that jobgate may read."""
+        gang = work.plan.gang
+        if gang is None or gang.api is None:
+            return []
+        resource = resource_for(gang.api_version, gangs.KIND)
+        with suppress(KubeForbidden):
+            found = await self._read(resource, gangs.group_name(work.plan), work.plan.identity.namespace)
+            return [(resource, metadata) for metadata in found]
+        return []
 
     async def _read(self, resource: KubeResource, name: str, namespace: str) -> list[Metadata]:
         """Return the object with this name, if there is one."""

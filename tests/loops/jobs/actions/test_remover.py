@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from app.domain.kubernetes import labels
-from app.domain.plan import Rank
+from app.domain.manifests.gangs import newest_version
+from app.domain.plan import GangApi, GangPlan, Rank, Ranks
 from app.domain.reconcile.actions import CreatePod, EnsureObjects, RemoveObjects
 from app.loops.jobs.actions import remover
 from app.loops.jobs.actions.actuator import Performed
@@ -143,3 +144,17 @@ async def test_nothing_is_gone_because_another_cluster_has_nothing(harness: Harn
     with pytest.raises(ExceptionGroup):
         await harness.actuator.perform(work)
     assert not work.expectations.objects_gone
+
+
+async def test_without_the_right_to_podgroups_the_other_objects_are_removed(harness: Harness) -> None:
+    _, work = await with_objects(harness)
+    gang = GangPlan(
+        members=Ranks({"worker": range(2)}),
+        apis=(GangApi.KUBERNETES,),
+        api=GangApi.KUBERNETES,
+        api_version=newest_version(GangApi.KUBERNETES),
+    )
+    await harness.inject(verb="get", resource="podgroups", status=403)
+    assert await harness.actuator.perform(replace(work, plan=replace(work.plan, gang=gang))) is Performed.ALL
+    assert work.expectations.objects_gone
+    assert await objects(harness) == set()
