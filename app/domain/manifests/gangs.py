@@ -3,7 +3,7 @@
 A further API is one more row of the table, and a resource of `app/k8s/resources.py`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,10 +24,7 @@ class _Reference:
 
     def is_in(self, template: Manifest) -> bool:
         """Return whether a pod template names a PodGroup."""
-        value: Any = template
-        for step in self.path:
-            value = (value or {}).get(step)
-        return bool(value)
+        return bool(_at(template, self.path))
 
     def with_group(self, pod: Manifest, group: str) -> Manifest:
         """Return the manifest of the pod with the name of its PodGroup."""
@@ -36,9 +33,13 @@ class _Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Api:
-    """One API. `versions` are the newest first. Without a `reference`, the kind of the job writes it."""
+    """One API. `versions` are the newest first; `minimum` is the path of the minimum in the spec of a PodGroup.
+
+    Without a `reference`, the kind of the job writes it.
+    """
 
     versions: tuple[str, ...]
+    minimum: tuple[str, ...] = ("minMember",)
     spec: Callable[[GangPlan], Manifest]
     reference: _Reference | None
 
@@ -58,6 +59,7 @@ def _present(**fields: Any) -> Manifest:
 _TABLE: Final[Mapping[GangApi, _Api]] = {
     GangApi.KUBERNETES: _Api(
         versions=("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2"),
+        minimum=("schedulingPolicy", "gang", "minCount"),
         spec=lambda gang: {
             "schedulingPolicy": {"gang": {"minCount": len(gang.members)}},
             **_present(priorityClassName=gang.priority_class),
@@ -144,6 +146,12 @@ def group_manifest(plan: JobPlan, anchor_uid: str | None) -> Manifest | None:
     }
 
 
+def has_own_minimum(plan: JobPlan, group: Manifest) -> bool:
+    """Return whether the minimum of the PodGroup of the job is still the one that jobgate has written."""
+    gang = plan.gang
+    return gang is None or gang.api is None or _at(group.get("spec"), _TABLE[gang.api].minimum) == len(gang.members)
+
+
 def as_member(plan: JobPlan, pod: Manifest) -> Manifest:
     """Return the manifest of a pod that names the PodGroup of its job."""
     gang = plan.gang
@@ -159,6 +167,12 @@ def names_own_group(template: Manifest) -> bool:
 def group_of(pod: Pod) -> str:
     """Return the name of the PodGroup that a pod names; empty if it names none."""
     return next((name for reference in _REFERENCES if (name := reference.observed(pod))), "")
+
+
+def _at(value: Any, path: Iterable[str]) -> Any:
+    for step in path:
+        value = (value or {}).get(step)
+    return value
 
 
 def _with(value: Manifest, path: tuple[str, ...], text: str) -> Manifest:

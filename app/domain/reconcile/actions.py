@@ -31,6 +31,11 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckGroup:
+    """Read, now and then, whether the PodGroup that pods without a node wait in is as the job needs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod:
     """Delete by name with a uid precondition; `force` sets the grace period to 0 for a pod whose node is lost."""
 
@@ -206,6 +211,7 @@ ObjectAction: TypeAlias = (
     EnsureObjects
     | WriteHosts
     | CreatePod
+    | CheckGroup
     | DeletePod
     | ReleasePod
     | CaptureEvidence

@@ -192,7 +192,7 @@ class ObservedJob:
     `pending_events` are pending reasons from Kubernetes Events, by pod uid. `objects_gone` says that the deletion of
     anchor and Services was confirmed, and `anchor_marked` that the anchor has the terminal phase. `hosts_generation` is
     the generation of the list of hosts in the cluster, or None if it is unknown. `anchors` are uids of the anchor that
-    are not on record yet. `group_deleting` says that another client has deleted the PodGroup, which its pods keep.
+    are not on record yet. `group_deleting` says that another client has deleted or edited the PodGroup.
     `warnings` are those of the cluster about objects that it created. `altered` are objects to be deleted, because the
     cluster changed them when it created them. `queue` is what is known of Kueue.
     """

@@ -33,8 +33,9 @@ class Expectations:
     `altered` has the last object that the cluster changed when it created it, by replica as in `retry_at`. `unfollowed`
     are uids of recorded pods without the job's labels, which the cluster does not let jobgate put back. `warnings` are
     those of the cluster about objects that it created. `redacted_at` is when the job was last redacted, as the last
-    capture of evidence has found it. `group_deleting` says that the PodGroup is being deleted. `revision` increases
-    with every change that can lead to another decision.
+    capture of evidence has found it. `group_deleting` says that the PodGroup is gone, being deleted, or edited by
+    another client, and `group_seen` is the monotonic time of its last read. `revision` increases with every change that
+    can lead to another decision.
     """
 
     revision: int = 0
@@ -49,6 +50,7 @@ class Expectations:
     anchors: list[str] = field(default_factory=list)
     anchor_sought: bool = False
     group_deleting: bool = False
+    group_seen: float = 0.0
     ensured: EnsuredObjects | None = None
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Expectations:
             self.refusals.pop(key, None)
 
     def note_group(self, *, deleting: bool) -> None:
-        """Note whether the PodGroup of the job is being deleted, as a create has found it."""
+        """Note whether the PodGroup of the job is being deleted, as a create or a read has found it."""
         self.revision += self.group_deleting != deleting
         self.group_deleting = deleting
 

@@ -8,21 +8,32 @@ A scheduler counts the live pods of a PodGroup only. Once a member has succeeded
 PodGroup, no gang can be placed any more: a pod that names it and has no node waits for ever. So new pods are placed one
 by one, and those without a node are replaced. The same holds for a PodGroup that another client deletes while members
 run: they keep it, so no other one of its name can be created.
+
+Pods without a node do not show that another client has deleted or edited their PodGroup, so it is read now and then.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from app.domain.manifests.gangs import group_name, is_own_group
 from app.domain.plan import JobPlan, Rank
-from app.domain.reconcile.actions import Action, CreatePod
+from app.domain.reconcile.actions import Action, CheckGroup, CreatePod
 from app.domain.reconcile.placing.misplaced import live_pod, stop_unplaced
 from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
 
+GROUP_POLL: Final = timedelta(minutes=5)
+
 
 def place_gang(
-    plan: JobPlan, steps: Mapping[Rank, Step], pods: Mapping[Rank, Sequence[ObservedPod]], *, deleting: bool
+    plan: JobPlan,
+    steps: Mapping[Rank, Step],
+    pods: Mapping[Rank, Sequence[ObservedPod]],
+    now: datetime,
+    *,
+    deleting: bool,
 ) -> None:
     """Make the pods that the steps create members of the job's PodGroup, as far as its scheduler can still place it.
 
@@ -42,6 +53,10 @@ def place_gang(
     if deleting:
         _stop_members(plan, steps, pods)
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
+    if any(pod is not None and pod.node is None for pod in members.values()) and not deleting:
+        first = steps[next(iter(members))]
+        first.actions.append(CheckGroup())
+        first.wake(now + GROUP_POLL)
     for key, step in steps.items():
         if key in members:
             step.actions = [_joining(action) for action in step.actions]

@@ -16,6 +16,7 @@ from app.base.cancellation import TaskGroup
 from app.db.postgres.errors import DatabaseUnavailable
 from app.domain.reconcile.actions import (
     CaptureEvidence,
+    CheckGroup,
     ConfirmGone,
     CreatePod,
     DeletePod,
@@ -204,8 +205,8 @@ class Actuator:
 
     def _call(self, work: Work, action: ObjectAction, anchor: str | None) -> Callable[[], Awaitable[bool]] | None:
         match action:
-            case CreatePod():
-                return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None
+            case CreatePod() | CheckGroup() | MarkAnchor():
+                return self._call_creator(work, action, anchor)
             case DeletePod():
                 return partial(self._pods.delete, work, action)
             case ReleasePod():
@@ -218,9 +219,18 @@ class Actuator:
                 return None
             case DiscardObject():
                 return partial(self._pods.discard, work, action)
-            case MarkAnchor():
-                return partial(self._creator.mark_anchor, work, action)
             case RemoveObjects():
                 return partial(self._remover.remove, work)
             case EnsureObjects() | WriteHosts() | CaptureEvidence():
                 return None
+
+    def _call_creator(
+        self, work: Work, action: CreatePod | CheckGroup | MarkAnchor, anchor: str | None
+    ) -> Callable[[], Awaitable[bool]] | None:
+        match action:
+            case CreatePod():
+                return partial(self._creator.create_pod, work, action, anchor) if anchor is not None else None
+            case CheckGroup():
+                return partial(self._creator.check_group, work)
+            case MarkAnchor():
+                return partial(self._creator.mark_anchor, work, action)

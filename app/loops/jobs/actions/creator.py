@@ -13,18 +13,21 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+import structlog
+
 from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.kubernetes.queueing import Workload
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
-from app.domain.manifests.gangs import group_manifest
+from app.domain.manifests.gangs import group_manifest, has_own_minimum
 from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.queueing.pods import with_admission, with_parent
 from app.domain.reconcile.actions import CreatePod, EnsureWorkload, MarkAnchor
+from app.domain.reconcile.placing.gangs import GROUP_POLL
 from app.domain.status.altered_objects import UnusableObject, altered_message, require_own
 from app.domain.status.observed import AlteredObject, RefusalVerdict
 from app.domain.status.pods.observation import is_captured, is_gated
@@ -32,7 +35,7 @@ from app.domain.vocabulary import PendingCode
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
-from app.k8s.errors import KubeAlreadyExists, KubeError, KubeNotFound
+from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFound
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
@@ -42,6 +45,8 @@ from app.loops.jobs.actions.refusals import Refusals
 from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import EnsuredObjects, Expectations
 from app.loops.leadership.own_cluster import OwnCluster
+
+log = structlog.get_logger(__name__)
 
 C = TypeVar("C", Pod, Object, Workload)
 
@@ -121,12 +126,46 @@ class Creator:
         return anchor.uid
 
     async def _ensure_group(self, manifest: Manifest, work: Work) -> None:
+        expectations = work.expectations
         try:
-            await self._ensure(manifest, work)
+            found = await self._create_or_find(manifest, OBJECT, work, None)
+            if not has_own_minimum(work.plan, found.raw):
+                await self._delete_group(manifest, found.metadata.uid)
+                found = await self._create_or_find(manifest, OBJECT, work, None)
         except UnusableObject as unusable:
-            work.expectations.note_group(deleting=unusable.code == PendingCode.NAME_TERMINATING)
+            expectations.note_group(deleting=unusable.code == PendingCode.NAME_TERMINATING)
             raise
-        work.expectations.note_group(deleting=False)
+        expectations.group_seen = self._clock.monotonic()
+        expectations.note_group(deleting=False)
+
+    async def check_group(self, work: Work) -> bool:
+        """Read the PodGroup that pods wait in, if that was long ago.
+
+        If another client has deleted or edited it, the next reconcile lets the gang have another one.
+        """
+        manifest, expectations = group_manifest(work.plan, None), work.expectations
+        now = self._clock.monotonic()
+        if manifest is None or now < expectations.group_seen + GROUP_POLL.total_seconds():
+            return True
+        expectations.group_seen = now
+        resource, metadata = resource_for(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
+        found: Object | None = None
+        with suppress(KubeNotFound):
+            found = await self._api.get(
+                resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
+            )
+        await self._cluster.verify()
+        serves = found is not None and found.metadata.deletion_timestamp is None
+        expectations.note_group(deleting=not (serves and found is not None and has_own_minimum(work.plan, found.raw)))
+        return True
+
+    async def _delete_group(self, manifest: Manifest, uid: str) -> None:
+        """Delete the PodGroup of the job, which another client has edited. Pods that name it may keep it."""
+        log.warning("group.edited_by_another_client", name=manifest["metadata"]["name"])
+        resource, metadata = resource_for(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
+        self._cluster.guard()
+        with suppress(KubeNotFound, KubeConflict):
+            await self._api.delete(resource, metadata["name"], metadata["namespace"], uid=uid, timeout=self._timeout)
 
     async def find_anchor(self, plan: JobPlan, expectations: Expectations) -> None:
         """Read the uid of the job's anchor, or that there is none, into the expectations.

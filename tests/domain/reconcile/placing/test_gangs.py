@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.plan import GangApi, GangPlan, JobPlan, Rank, Ranks
-from app.domain.reconcile.actions import CreatePod, DeletePod, EnsureObjects
+from app.domain.reconcile.actions import CheckGroup, CreatePod, DeletePod, EnsureObjects
 from app.domain.status.observed import ObservedPod
 from app.domain.status.records import Replica
 from app.domain.vocabulary import Outcome, PendingCode, ReplicaPhase, StopReason
@@ -17,6 +17,7 @@ from tests.support.plans import (
     a_replica,
     actions_of,
     an_attempt,
+    at,
     decide,
     ended,
     pod_uid,
@@ -95,6 +96,24 @@ def test_a_podgroup_in_deletion_that_no_member_runs_in_is_made_again() -> None:
     found = decide(plan(), a_record(running_status(), RUNS[0], new(1)), member(0, **ROOMLESS), group_deleting=True)
     assert [action.name for action in actions_of(found, DeletePod)] == [member(0).name]
     assert [action.in_gang for action in actions_of(found, CreatePod)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("pods", "observed", "reads"),
+    [
+        pytest.param([member(0, **ROOMLESS), member(1, **ROOMLESS)], {}, 1, id="the gang waits"),
+        pytest.param([member(0), member(1, **ROOMLESS)], {}, 1, id="a member is replaced"),
+        pytest.param([member(0), member(1)], {}, 0, id="it is placed"),
+        pytest.param([member(0, ""), member(1, "", **ROOMLESS)], {}, 0, id="they are in no PodGroup"),
+        pytest.param([member(0, **ROOMLESS), member(1, **ROOMLESS)], {"group_deleting": True}, 0, id="it is replaced"),
+    ],
+)
+def test_the_podgroup_that_pods_wait_in_is_read_now_and_then(
+    pods: list[ObservedPod], observed: dict[str, Any], reads: int
+) -> None:
+    decision = decide(plan(), a_record(running_status(), *RUNS[:2]), *pods, now=5, **observed)
+    assert len(actions_of(decision, CheckGroup)) == reads
+    assert (decision.wake_at == at(305)) is bool(reads)
 
 
 @pytest.mark.parametrize(

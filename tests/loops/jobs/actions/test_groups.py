@@ -1,0 +1,85 @@
+"""What another client does to the PodGroup of a job is noticed, and the PodGroup is made again."""
+
+from dataclasses import replace
+from typing import Any
+
+from app.domain.manifests.gangs import newest_version
+from app.domain.plan import GangApi, GangPlan, Rank, Ranks
+from app.domain.reconcile.actions import CheckGroup, CreatePod
+from app.domain.reconcile.placing.gangs import GROUP_POLL
+from app.loops.jobs.actions.work import Work
+from tests.loops.harness import Harness
+
+# The embedded cluster serves this API.
+API = GangApi.TENSORSTACK
+LATER = GROUP_POLL.total_seconds() + 1
+
+
+def path(harness: Harness) -> str:
+    return f"/apis/{newest_version(API)}/namespaces/{harness.namespace}/podgroups/train"
+
+
+async def waiting(harness: Harness) -> Work:
+    """A job whose gang of two waits in its PodGroup."""
+    joins = CreatePod(key=Rank("worker", 0), attempt=1, in_gang=True)
+    work = await harness.work(await harness.submit(replicas=2), joins, CheckGroup())
+    gang = GangPlan(members=Ranks({"worker": range(2)}), apis=(API,), api=API, api_version=newest_version(API))
+    work = replace(work, plan=replace(work.plan, gang=gang))
+    assert await harness.creator.ensure_objects(work) is not None
+    return work
+
+
+async def edit(harness: Harness, **metadata: Any) -> None:
+    """Let another client raise the minimum."""
+    body = {"metadata": metadata, "spec": {"minMember": 5}}
+    (await harness.kube.patch(path(harness), body)).ok()
+
+
+async def is_lost(harness: Harness, work: Work) -> bool:
+    """Whether the read finds that the PodGroup does not serve the gang."""
+    assert await harness.creator.check_group(work)
+    return work.expectations.group_deleting
+
+
+async def minimum(harness: Harness) -> int:
+    found: int = (await harness.kube.get(path(harness))).ok()["spec"]["minMember"]
+    return found
+
+
+async def test_a_podgroup_is_read_at_intervals(harness: Harness) -> None:
+    work = await waiting(harness)
+    (await harness.kube.delete(path(harness))).ok()
+    assert not await is_lost(harness, work)
+    learnt = work.expectations.revision
+    harness.clock.skip(LATER)
+    assert await is_lost(harness, work)
+    assert work.expectations.revision > learnt
+
+
+async def test_one_that_is_as_it_was_serves(harness: Harness) -> None:
+    work = await waiting(harness)
+    harness.clock.skip(LATER)
+    assert not await is_lost(harness, work)
+
+
+async def test_another_minimum_is_noticed_and_replaced(harness: Harness) -> None:
+    work = await waiting(harness)
+    await edit(harness)
+    harness.clock.skip(LATER)
+    assert await is_lost(harness, work)
+    assert await harness.creator.ensure_objects(work) is not None
+    assert await minimum(harness) == 2
+    assert not work.expectations.group_deleting
+
+
+async def test_an_edited_podgroup_that_pods_keep_is_being_deleted(harness: Harness) -> None:
+    work = await waiting(harness)
+    await edit(harness, finalizers=["example.com/in-use"])
+    assert await harness.creator.ensure_objects(work) is None
+    assert work.expectations.group_deleting
+    harness.clock.skip(LATER)
+    assert await is_lost(harness, work)
+    (await harness.kube.patch(path(harness), {"metadata": {"finalizers": None}})).ok()
+    assert await harness.creator.ensure_objects(work) is not None
+    assert await minimum(harness) == 2
+    assert not work.expectations.group_deleting
