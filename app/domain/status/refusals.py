@@ -1,6 +1,7 @@
 """Determines what the refusal of a create by the API server means for the job.
 
     quota, service account, namespace not there yet, RBAC, throttling, 5xx   RETRY, pending with a code
+    Volcano has not let the gang into its queue yet                          RETRY, pending as GangUnschedulable
     namespace terminating or deleted, 400, 413, 422                          FAIL, with the message of the cluster
     Pod Security, webhook, LimitRange, PriorityClass, a pod that no quota
     of this size can hold, and other admission plugins that refuse the pod   FAIL, with the message of the cluster
@@ -24,6 +25,11 @@ from app.domain.vocabulary import PendingCode, Reason
 
 # The message of a webhook or policy is free text and may quote any message below, so it is matched first.
 _DENIED: Final = re.compile(r"admission webhook \"[^\"]*\" denied the request|ValidatingAdmissionPolicy '.*' .*denied")
+# Older versions of Volcano refuse the pods of a PodGroup until its queue has room.
+_NOT_ENQUEUED: Final = re.compile(
+    r'^admission webhook "validatepod\.volcano\.sh" denied the request: failed to create pod <\S+> '
+    r"as the podgroup phase is Pending"
+)
 # Admission plugins of Kubernetes that refuse the pod itself: they refuse the same pod each time, until an admin changes
 # the namespace or the cluster.
 _POD_REFUSED: Final = re.compile(
@@ -75,6 +81,8 @@ def judge(
         if seen_before:
             return RefusalVerdict.FAIL, Reason.NAMESPACE_DELETED
         return RefusalVerdict.RETRY, PendingCode.NAMESPACE_NOT_FOUND
+    if _NOT_ENQUEUED.search(message):
+        return RefusalVerdict.RETRY, PendingCode.GANG_UNSCHEDULABLE
     if status == 403:
         return _forbidden(message)
     if status in _OURS_TO_FIX or (status == 500 and (_TOO_LARGE in message or _REFUSED_AS_ERROR.search(message))):

@@ -13,6 +13,8 @@ POD_SECURITY = 'pods "a" is forbidden: violates PodSecurity "restricted:latest":
 LIMIT_RANGE = 'pods "lr" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
 PRIORITY = 'pods "a" is forbidden: no PriorityClass with name nope was found'
 WEBHOOK = 'admission webhook "v.example.com" denied the request: exceeded quota: five a day'
+VOLCANO = 'admission webhook "validatepod.volcano.sh" denied the request: '
+NOT_ENQUEUED = VOLCANO + "failed to create pod <default/a> as the podgroup phase is Pending"
 NO_TOKEN = 'pods "a" is forbidden: no API token found for service account "robot", retry after it is created'
 BLOCK_OWNER = 'pods "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource'
 PLATFORM = 'pods "a" is forbidden: the freeze of project research has not been lifted'
@@ -54,6 +56,9 @@ STRICT = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error:
         (403, "Forbidden", QUOTA, "retry", "QuotaExceeded"),
         (403, "Forbidden", ACCOUNT, "retry", "ServiceAccountNotFound"),
         (403, "Forbidden", RBAC, "retry", "ClusterDenied"),
+        (400, "", NOT_ENQUEUED, "retry", "GangUnschedulable"),
+        (403, "Forbidden", NOT_ENQUEUED, "retry", "GangUnschedulable"),
+        (400, "", VOLCANO + "unable to find job queue", "fail", "RefusedByCluster"),
         (401, "Unauthorized", "Unauthorized", "retry", "ClusterDenied"),
         (404, "NotFound", 'namespaces "nonexist" not found', "retry", "NamespaceNotFound"),
         (404, "NotFound", "the server could not find the requested resource", "retry", "ClusterError"),
