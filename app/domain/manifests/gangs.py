@@ -13,6 +13,8 @@ from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import GangApi, GangPlan, JobPlan, Manifest
 
 KIND: Final = "PodGroup"
+VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+"""The annotation of a manifest, and of a pod without a PodGroup, that names its queue of Volcano."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +37,14 @@ class _Reference:
 class _Api:
     """One API. `versions` are the newest first; `minimum` is the path of the minimum in the spec of a PodGroup.
 
-    Without a `reference`, the kind of the job writes it.
+    Without a `reference`, the kind of the job writes it. With a `queue`, pods without a PodGroup name their queue.
     """
 
     versions: tuple[str, ...]
     minimum: tuple[str, ...] = ("minMember",)
     spec: Callable[[GangPlan], Manifest]
     reference: _Reference | None
+    queue: _Reference | None = None
 
 
 def _annotation(key: str) -> _Reference:
@@ -76,6 +79,7 @@ _TABLE: Final[Mapping[GangApi, _Api]] = {
             **_present(queue=gang.queue, priorityClassName=gang.priority_class),
         },
         reference=_annotation("scheduling.k8s.io/group-name"),
+        queue=_annotation(VOLCANO_QUEUE),
     ),
     GangApi.SCHEDULER_PLUGINS: _Api(
         versions=("scheduling.x-k8s.io/v1alpha1",),
@@ -157,6 +161,18 @@ def as_member(plan: JobPlan, pod: Manifest) -> Manifest:
     gang = plan.gang
     reference = _TABLE[gang.api].reference if gang is not None and gang.api is not None else None
     return pod if reference is None else reference.with_group(pod, group_name(plan))
+
+
+def has_queues(api: GangApi | None) -> bool:
+    """Return whether the API has queues, which the annotation of a manifest can name."""
+    return api is not None and _TABLE[api].queue is not None
+
+
+def in_queue(plan: JobPlan, pod: Manifest) -> Manifest:
+    """Return the manifest of a pod that is placed by itself, in the queue of its job."""
+    gang = plan.gang
+    reference = _TABLE[gang.api].queue if gang is not None and gang.api is not None and gang.queue else None
+    return pod if gang is None or reference is None else reference.with_group(pod, gang.queue)
 
 
 def names_own_group(template: Manifest) -> bool:

@@ -2,7 +2,7 @@
 
 from app.domain.kubernetes import labels
 from app.domain.kubernetes.topology import ANNOTATIONS as TOPOLOGY
-from app.domain.manifests.gangs import as_member
+from app.domain.manifests.gangs import as_member, in_queue
 from app.domain.manifests.metadata import owned_metadata
 from app.domain.plan import JobPlan, Manifest, ReplicaPlan, ServicePlan
 
@@ -31,7 +31,7 @@ def pod_manifest(
     if replica.subdomain is not None:
         spec["subdomain"] = replica.subdomain
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    return as_member(plan, pod) if in_gang else pod
+    return as_member(plan, pod) if in_gang else in_queue(plan, pod)
 
 
 def main_container_of(template: Manifest, of_job: str | None) -> str | None:

@@ -110,6 +110,17 @@ def test_queue_and_priority_class() -> None:
     assert (mixed.queue, mixed.priority_class) == ("", "")
 
 
+def test_one_pod_with_a_queue_of_volcano_is_a_gang() -> None:
+    manifest = job("j", task(schedulerName="volcano"))
+    assert planned(manifest).gang is None
+    manifest["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "research"}
+    gang = planned(manifest).gang
+    assert gang is not None
+    assert (gang.apis, gang.queue, len(gang.members)) == (VOLCANO, "research", 1)
+    manifest["spec"]["replicaSpecs"][0]["template"]["spec"]["schedulerName"] = "plugins"
+    assert planned(manifest).gang is None
+
+
 def test_without_the_setting_only_a_queue_makes_a_gang() -> None:
     assert planned(job("j", task(replicas=2)), gang_schedulers={}).gang is None
     gang = planned(job("j", task(replicas=2), scheduler=QUEUED), gang_schedulers={}).gang

@@ -63,6 +63,14 @@ def test_the_podgroup_and_its_pods(version: str, spec: Manifest, reference: tupl
     assert not (other[part].get(field) or {}).keys() & value.keys()
 
 
+def test_a_pod_that_volcano_places_by_itself_names_the_queue() -> None:
+    (_,), (*members, other) = rendered(plan(["scheduling.volcano.sh/v1beta1"], queue="research"))
+    queue = "scheduling.volcano.sh/queue-name"
+    assert [pod["metadata"]["annotations"].get(queue) for pod in (*members, other)] == [None, None, "research"]
+    (_,), (*_, other) = rendered(plan(["scheduling.k8s.io/v1beta1"], queue="research"))
+    assert "annotations" not in other["metadata"]
+
+
 def test_the_podgroup_of_tensorstack() -> None:
     (group,), pods = rendered(plan(["scheduler.tensorstack.dev/v1beta1"], queue="q", priority=7, labels={"a": "b"}))
     assert (group["metadata"]["name"], group["spec"]) == ("job", {"minMember": 2, "queue": "q", "priority": 7})
