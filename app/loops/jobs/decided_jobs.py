@@ -44,6 +44,10 @@ class StoredWork:
     quiet: bool
     memory: int
 
+    @property
+    def namespace(self) -> str:
+        return self.work.plan.identity.namespace
+
 
 def must_be_written(item: DecidedJob) -> bool:
     decision, job = item.decision, item.job

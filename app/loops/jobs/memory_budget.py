@@ -6,6 +6,7 @@ bound is a batch of its own.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from uuid import UUID
@@ -19,7 +20,7 @@ REPLICA_BYTES: Final = 8 * 1024
 DECODED: Final = 12
 BATCH_BYTES: Final = 96 * MIB
 ACTING_BYTES: Final = 64 * MIB
-# The least that a job counts while its actions run, so that at most 64 jobs act at once.
+# The least that a job counts while its actions run, so that at most 64 jobs of a namespace, and 80 jobs, act at once.
 LEAST_ACTING_BYTES: Final = MIB
 
 
@@ -51,30 +52,48 @@ def batches(uids: Sequence[UUID], sizes: Mapping[UUID, JobSize], limit: int = BA
 class MemoryBudget:
     """A bound on the sum of the amounts that are taken at once, kept apart for small and for large amounts.
 
-    A small amount waits until it fits. A large one, over an eighth of the bound, is refused instead, because the caller
-    that waits for it would keep small ones waiting too. A single large amount may exceed the bound.
+    A small amount waits for a moment until it fits. A large one, over an eighth of the bound, is refused at once,
+    because the caller that waits for it would keep small ones waiting too. A single large amount may exceed the bound.
+
+    The bound for small amounts is that of each owner. All owners together have a quarter more, so that one whose
+    amounts are taken for long does not keep those of the others waiting.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._taken = {False: 0, True: 0}
+        self._small: Counter[str] = Counter()
+        self._large = 0
         self._changed = asyncio.Event()
 
-    async def take(self, amount: int) -> bool:
-        """Take the amount. Returns False if a large amount does not fit now."""
-        is_large = self._is_large(amount)
-        # If nothing is taken, any amount fits. Otherwise a job beyond the bound could never act.
-        while self._taken[is_large] and self._taken[is_large] + amount > self._limit:
-            if is_large:
-                return False
+    async def take(self, amount: int, owner: str, until: float) -> bool:
+        """Take the amount for an owner. A small one waits for room until this time. Return False if it does not fit."""
+        if self._is_large(amount):
+            # If nothing is taken, any amount fits. Otherwise a job beyond the bound could never act.
+            fits = not self._large or self._large + amount <= self._limit
+            self._large += amount if fits else 0
+            return fits
+        while not self._has_room(amount, owner):
             self._changed.clear()
-            await self._changed.wait()
-        self._taken[is_large] += amount
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+            except TimeoutError:
+                return False
+        self._small[owner] += amount
         return True
 
-    def release(self, amount: int) -> None:
-        self._taken[self._is_large(amount)] -= amount
+    def release(self, amount: int, owner: str) -> None:
+        if self._is_large(amount):
+            self._large -= amount
+            return
+        self._small[owner] -= amount
+        if not self._small[owner]:
+            del self._small[owner]
         self._changed.set()
+
+    def _has_room(self, amount: int, owner: str) -> bool:
+        everyone = self._limit + self._limit // 4
+        return self._small[owner] + amount <= self._limit and self._small.total() + amount <= everyone
 
     def _is_large(self, amount: int) -> bool:
         return amount > self._limit // 8

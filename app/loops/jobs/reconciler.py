@@ -46,7 +46,8 @@ from app.telemetry.trace_context import continue_trace
 log = structlog.get_logger(__name__)
 
 DECIDED_AT_ONCE = 4  # jobs between two turns of other tasks: about 1 ms
-BUDGET_PAUSE = 0.5  # seconds before a large job is tried again while other large jobs act
+BUDGET_PATIENCE = 0.5  # seconds that a batch waits for room to act; the jobs of all namespaces wait with it
+BUDGET_PAUSE = 0.5  # seconds before a job that had no room is tried again
 DATABASE_PAUSE = 1.0  # seconds before a batch is tried again while Postgres does not answer
 LONGEST_SLEEP = 3600.0  # seconds; `wake_at` is stored, and the poll for due jobs finds later ones
 
@@ -135,8 +136,9 @@ class Reconciler:
         except DatabaseUnavailable as error:
             await self._pause([str(uid) for uid in batch.jobs], error)
             return
+        until = asyncio.get_running_loop().time() + BUDGET_PATIENCE
         for task in tasks:
-            if await self._budget.take(task.memory):
+            if await self._budget.take(task.memory, task.namespace, until):
                 group.create_task(self._act(task))
             else:
                 # The decision is stored, and the next reconcile computes its actions again.
@@ -344,7 +346,7 @@ class Reconciler:
             performed = Performed.FAILED
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
-            self._budget.release(task.memory)
+            self._budget.release(task.memory, task.namespace)
         if performed is Performed.FAILED:
             self._queue.add_rate_limited(task.key)
         else:

@@ -43,29 +43,51 @@ def test_jobs_are_divided_into_batches_of_bounded_memory(
     assert [list(group) for group in batches([A, B, C], sizes, limit=10 * REPLICA_BYTES)] == groups
 
 
-def test_at_most_64_jobs_act_at_once() -> None:
+def test_at_most_64_jobs_of_a_namespace_act_at_once() -> None:
     assert acting_bytes(JobSize(1, 2000)) >= MIB
+
+
+def soon(seconds: float = 60.0) -> float:
+    return asyncio.get_running_loop().time() + seconds
 
 
 async def test_small_amounts_wait_until_they_fit() -> None:
     room = MemoryBudget(16)
     for _ in range(8):
-        assert await room.take(2)
+        assert await room.take(2, "a", soon())
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        waiting = group.create_task(room.take(1))
+        waiting = group.create_task(room.take(1, "a", soon()))
         await asyncio.sleep(0)
         assert not waiting.done()
-        room.release(2)
+        room.release(2, "a")
         assert await waiting
+
+
+async def test_a_small_amount_waits_no_longer_than_its_caller_can() -> None:
+    room = MemoryBudget(16)
+    for _ in range(8):
+        assert await room.take(2, "a", soon())
+    assert not await room.take(2, "a", soon(0))
+
+
+async def test_what_one_owner_has_taken_leaves_room_for_others() -> None:
+    room = MemoryBudget(16)
+    for _ in range(8):
+        assert await room.take(2, "a", soon())
+    assert await room.take(2, "b", soon(0))
+    assert await room.take(2, "c", soon(0))
+    assert not await room.take(2, "b", soon(0)), "all owners have a bound, too"
+    room.release(2, "a")
+    assert await room.take(2, "b", soon(0))
 
 
 async def test_a_large_amount_that_does_not_fit_is_refused_and_delays_no_small_one() -> None:
     room = MemoryBudget(16)
-    assert await room.take(20)
-    assert not await room.take(3)
-    assert await room.take(2)
-    room.release(20)
-    assert await room.take(3)
+    assert await room.take(20, "a", soon())
+    assert not await room.take(3, "b", soon())
+    assert await room.take(2, "b", soon())
+    room.release(20, "a")
+    assert await room.take(3, "b", soon())
 
 
 async def test_the_size_of_a_job_is_known_without_loading_it(database_url: str) -> None:
