@@ -153,6 +153,14 @@ class Discovery:
             if resource.kind in self._known.get(resource.api_version, (0.0, frozenset[str]()))[1]
         )
 
+    def doubt(self, api_version: str) -> None:
+        """Ask the cluster again when the API is next looked for: a request to it was answered with 404.
+
+        Without an answer, the last one still counts.
+        """
+        if api_version in self._known:
+            self._known[api_version] = (0.0, self._known[api_version][1])
+
     async def _look_up(self, resource: KubeResource) -> None:
         with suppress(KubeError):
             await self.has(resource)

@@ -76,6 +76,19 @@ async def test_discovery_uses_the_last_answer_while_the_cluster_is_unreachable()
     assert await discovery.has(POD_GROUP)
 
 
+async def test_an_api_that_has_answered_404_is_looked_for_again() -> None:
+    server, clock = Server(), ManualClock()
+    discovery = Discovery(server.fetch, clock)
+    discovery.doubt(POD_GROUP.api_version)
+    assert await discovery.has(POD_GROUP)
+    discovery.doubt(POD_GROUP.api_version)
+    server.answer = Unreachable("refused")
+    assert await discovery.has(POD_GROUP)
+    discovery.doubt(POD_GROUP.api_version)
+    server.answer = KubeNotFound(404, "NotFound", "404 page not found")
+    assert not await discovery.has(POD_GROUP)
+
+
 async def test_what_is_served_among_several_resources() -> None:
     server, clock = Server(), ManualClock()
     discovery = Discovery(server.fetch, clock)

@@ -132,6 +132,9 @@ class Creator:
             if not has_own_minimum(work.plan, found.raw):
                 await self._delete_group(manifest, found.metadata.uid)
                 found = await self._create_or_find(manifest, OBJECT, work, None)
+        except KubeNotFound:
+            self._discovery.doubt(manifest["apiVersion"])
+            raise
         except UnusableObject as unusable:
             expectations.note_group(deleting=unusable.code == PendingCode.NAME_TERMINATING)
             raise

@@ -3,10 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from app.domain.manifests.gangs import newest_version
 from app.domain.plan import GangApi, GangPlan, Rank, Ranks
 from app.domain.reconcile.actions import CheckGroup, CreatePod
 from app.domain.reconcile.placing.gangs import GROUP_POLL
+from app.k8s.resources import Discovery
 from app.loops.jobs.actions.work import Work
 from tests.loops.harness import Harness
 
@@ -54,6 +57,17 @@ async def test_a_podgroup_is_read_at_intervals(harness: Harness) -> None:
     harness.clock.skip(LATER)
     assert await is_lost(harness, work)
     assert work.expectations.revision > learnt
+
+
+async def test_an_api_that_is_switched_off_is_noticed_at_the_next_create(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubted: list[str] = []
+    monkeypatch.setattr(Discovery, "doubt", lambda _, version: doubted.append(version))
+    work = await waiting(harness)
+    await harness.inject(verb="create", resource="podgroups", status=404)
+    assert await harness.creator.ensure_objects(work) is None
+    assert doubted == [newest_version(API)]
 
 
 async def test_one_that_is_as_it_was_serves(harness: Harness) -> None:
