@@ -244,10 +244,10 @@ def _withdrawn_status(inputs: Inputs, status: JobStatus, again_at: datetime) -> 
     )
     message = (
         f"too few of its replicas found nodes within {seconds:g} s: "
-        f"the job frees those that it has for other jobs, and starts again {when}"
+        f"the job frees those that it has for other jobs, and starts again {when}{status.partial_start.obstacle}"
     )
-    reason = Reason.START_DEADLINE_EXCEEDED
-    return replace(status, phase=JobPhase.QUEUED, reason=reason, message=message, crashed=(), pending_reasons=())
+    quiet = replace(status, crashed=(), pending_reasons=())
+    return replace(quiet, phase=JobPhase.QUEUED, reason=Reason.START_DEADLINE_EXCEEDED, message=one_line(message))
 
 
 def _evicting(

@@ -195,12 +195,14 @@ class PartialStart:
     """How far a job is from running whole for the first time, or for the first time after a pause.
 
     `since` is when some replicas had nodes and too many others had none; None if that is not so. `withdrawals` is how
-    often the job has freed its nodes since it last ran whole. While it waits to start again, `again_at` is when.
+    often the job has freed its nodes since it last ran whole. While it waits to start again, `again_at` is when, and
+    `obstacle` is why replicas had no nodes, as the end of a sentence.
     """
 
     since: datetime | None = None
     withdrawals: int = 0
     again_at: datetime | None = None
+    obstacle: str = ""
 
 
 NOT_PARTIAL: Final = PartialStart()

@@ -90,7 +90,7 @@ def situation(
     # So it does for a job that was evicted and is admitted again.
     admitted_again = status.phase is JobPhase.QUEUED and status.started_at is not None
     if waiting and (status.phase in (JobPhase.RESUMING, JobPhase.PAUSED) or admitted_again):
-        message = f"{waiting} of {total} replicas are coming back{_obstacle(reasons)}"
+        message = f"{waiting} of {total} replicas are coming back{obstacle_of(reasons)}"
         return Situation(phase=JobPhase.RESUMING, reason=Reason.RESUMING, message=message)
     if scaling is not None:
         return Situation(phase=JobPhase.SCALING, reason=Reason.SCALING, message=scaling)
@@ -98,7 +98,7 @@ def situation(
         message = f"{counts[ReplicaPhase.RUNNING]} of {total} replicas are running{_faults(faults)}"
         return Situation(phase=JobPhase.RUNNING, reason=Reason.STARTED, message=message)
     if status.started_at is not None:
-        message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed) or _obstacle(reasons)}"
+        message = f"{waiting} of {total} replicas are restarting{_crash_list(crashed) or obstacle_of(reasons)}"
         return Situation(phase=JobPhase.RESTARTING, reason=_restart_reason(status, replicas, crashed), message=message)
     return _before_the_first_run(counts, replicas, crashed, reasons)
 
@@ -146,7 +146,7 @@ def _vagueness(reason: JobPendingReason) -> int:
     return 2 if reason.code in VAGUE else 1 if reason.code in _PASSING else 0
 
 
-def _obstacle(reasons: Sequence[JobPendingReason]) -> str:
+def obstacle_of(reasons: Sequence[JobPendingReason]) -> str:
     """Return the most informative pending reason as the end of a sentence; empty if no reason names an obstacle."""
     why = _most_informative(reasons)
     return f": {why.code}: {why.message}" if why is not None and not _vagueness(why) else ""

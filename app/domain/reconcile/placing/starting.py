@@ -14,6 +14,7 @@ from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.timing import Timing
 from app.domain.reconcile.values import Inputs
 from app.domain.status.records import NOT_PARTIAL, PartialStart, Replica
+from app.domain.status.rollup import obstacle_of
 
 # How often a job that is due requests its turn. `StartTurns` also queues it when it has one, but not after a restart.
 TURN_POLL: Final = timedelta(seconds=60)
@@ -38,7 +39,8 @@ def next_start(inputs: Inputs, members: Members) -> PartialStart:
     if now < since + timedelta(seconds=limit):
         return PartialStart(since=since, withdrawals=before.withdrawals)
     wait = inputs.timing.start_backoff(before.withdrawals, _share(plan.identity.uid, before.withdrawals))
-    return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait)
+    why = obstacle_of(status.pending_reasons)
+    return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait, obstacle=why)
 
 
 def start_deadline_of(plan: JobPlan, timing: Timing) -> float | None:

@@ -8,8 +8,8 @@ import pytest
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod
 from app.domain.reconcile.timing import Timing
-from app.domain.status.records import Intent, JobStatus, PartialStart
-from app.domain.vocabulary import JobPhase, Outcome, Reason, ReplicaPhase, StopReason
+from app.domain.status.records import Intent, JobPendingReason, JobStatus, PartialStart
+from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import (
     T0,
     W0,
@@ -44,6 +44,18 @@ def test_a_partial_start_is_noticed_and_has_a_deadline() -> None:
     decision = decide(a_plan(), before, *PODS, now=5, timing=TIMING)
     assert decision.status.partial_start == PartialStart(since=at(5))
     assert decision.wake_at == at(605)
+
+
+def test_a_withdrawn_job_says_why_its_replicas_had_no_nodes() -> None:
+    reason = JobPendingReason(
+        code=PendingCode.UNSCHEDULABLE, message="no GPU is free", since=T0, replicas=("worker[1]",), count=1
+    )
+    status = replace(ONE_OF_TWO.status, pending_reasons=(reason,))
+    withdrawn = decide(a_plan(), replace(ONE_OF_TWO, status=status), *PODS, now=600, timing=TIMING)
+    waiting = decide(a_plan(), next_record(ONE_OF_TWO, withdrawn), *PODS, now=602, timing=TIMING)
+    for decision in (withdrawn, waiting):
+        assert decision.status.message.endswith(": Unschedulable: no GPU is free")
+        assert decision.status.pending_reasons == ()
 
 
 def test_jobs_that_compete_do_not_start_again_together() -> None:
