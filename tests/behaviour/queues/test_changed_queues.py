@@ -62,6 +62,25 @@ def _waits_for_the_queue(status: Body, *earlier: str) -> bool:
     return status["phase"] == "Queued" and bool(codes) and codes <= {"QueueStopped", "QueueMissing", *earlier}
 
 
+async def test_a_flavor_that_changes_concerns_later_admissions(queues: Queues, tmp_path: Path) -> None:
+    jobs, mark, label = queues.jobs, tmp_path / "fail", {"example.com/zone": "none"}
+    script = f"test -e {mark} && exec sleep 600; {until_marked(mark, 'exit 1')}"
+    uid = await queues.submit("restarts", script, policy="Always")
+    await jobs.until("restarts", "Running")
+    (await jobs.kube.patch(f"{API}/resourceflavors/{queues.name}", {"spec": {"nodeLabels": label}})).ok()
+    mark.touch()
+    await jobs.until_replica("restarts", lambda replica: (replica["attempt"], replica["phase"]) == (2, "Running"))
+    assert (await jobs.pod("restarts-worker-0"))["spec"]["nodeSelector"] == NODE_LABEL
+    await jobs.pause("restarts")
+    await jobs.until("restarts", "Paused")
+    await jobs.resume("restarts")
+    await jobs.pending("restarts", "Unschedulable")
+    assert (await jobs.pod("restarts-worker-0"))["spec"]["nodeSelector"] == NODE_LABEL | label
+    await jobs.delete("restarts")
+    await jobs.until_objects("pods", uid, lambda pods: not pods)
+    await queues.until_nothing_left()
+
+
 async def test_a_local_queue_may_get_another_cluster_queue(queues: Queues, tmp_path: Path) -> None:
     jobs, mark, second = queues.jobs, tmp_path / "go", f"{queues.name}-second"
     made = quota_objects(second, 2, flavor={"nodeLabels": NODE_LABEL}, priority_class=f"{second}-high")
