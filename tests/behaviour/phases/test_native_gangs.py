@@ -134,6 +134,28 @@ async def test_a_pod_is_replaced_although_another_client_has_deleted_the_podgrou
     await until_no_group(jobs, groups)
 
 
+async def test_a_pod_is_replaced_although_another_client_has_raised_the_minimum(
+    jobs: Jobs, groups: str, place: Body
+) -> None:
+    uid = (await jobs.submit(gang("edited", FOREVER, place)))["uid"]
+    await jobs.until("edited", "Running")
+    (group,) = (await jobs.kube.get(groups)).ok()["items"]
+    raised = {"spec": {"schedulingPolicy": {"gang": {"minCount": 5}}}}
+    if (await jobs.kube.patch(f"{groups}/{group['metadata']['name']}", raised)).status == 422:
+        pytest.skip("the PodGroups of Kubernetes 1.36 cannot be changed")
+    (await jobs.kube.delete(f"{jobs.objects('pods')}/edited-worker-0")).ok()
+    await jobs.until_replica("edited", lambda one: one["attempt"] == 2 and one["phase"] == "Running", "worker-0")
+    assert alone(await jobs.of_job("pods", uid)) == ["edited-worker-0"]
+    await jobs.pause("edited")
+    await jobs.until("edited", "Paused")
+    await jobs.resume("edited")
+    await jobs.until("edited", "Running")
+    assert alone(await jobs.of_job("pods", uid)) == []
+    assert await minima(jobs, groups) == [2]
+    await jobs.delete("edited")
+    await until_no_group(jobs, groups)
+
+
 async def test_an_elastic_job_starts_with_its_minimum_which_an_edit_may_lower(
     jobs: Jobs, groups: str, place: Body
 ) -> None:
