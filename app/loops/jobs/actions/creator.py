@@ -148,6 +148,8 @@ class Creator:
         """
         manifest, expectations = group_manifest(work.plan, None), work.expectations
         now = self._clock.monotonic()
+        # A controller that has just started does not read those of all jobs at once.
+        expectations.group_seen = expectations.group_seen or now
         if manifest is None or now < expectations.group_seen + GROUP_POLL.total_seconds():
             return True
         expectations.group_seen = now

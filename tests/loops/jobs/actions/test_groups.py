@@ -11,6 +11,7 @@ from app.domain.reconcile.actions import CheckGroup, CreatePod
 from app.domain.reconcile.placing.gangs import GROUP_POLL
 from app.k8s.resources import Discovery
 from app.loops.jobs.actions.work import Work
+from app.loops.jobs.expectations import Expectations
 from tests.loops.harness import Harness
 
 # The embedded cluster serves this API.
@@ -57,6 +58,14 @@ async def test_a_podgroup_is_read_at_intervals(harness: Harness) -> None:
     harness.clock.skip(LATER)
     assert await is_lost(harness, work)
     assert work.expectations.revision > learnt
+
+
+async def test_a_new_controller_reads_it_later(harness: Harness) -> None:
+    work = replace(await waiting(harness), expectations=Expectations())
+    (await harness.kube.delete(path(harness))).ok()
+    assert not await is_lost(harness, work)
+    harness.clock.skip(LATER)
+    assert await is_lost(harness, work)
 
 
 async def test_an_api_that_is_switched_off_is_noticed_at_the_next_create(
