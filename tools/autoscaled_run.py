@@ -39,7 +39,7 @@ STORY: Mapping[int, tuple[str, str]] = {
 
 
 def training_job(name: str, least: int, most: int) -> dict[str, Any]:
-    """Return a TrainingJob with trainers of 0.5 CPU, a master of 1 CPU and a pserver of 0.1 CPU."""
+    """Return a TrainingJob with trainers of 0.5 CPU, a master of 1.1 CPUs with etcd, and a pserver of 0.1 CPU."""
 
     def role(least: int, most: int, cpu: str) -> dict[str, Any]:
         size = {"min-instance": least, "max-instance": most, "grace_period_seconds": 1}

@@ -372,7 +372,7 @@ class Term:
         if silence is not None:
             if error is not None and self._state.state != "Unreachable":
                 # Not in the message of the state, which /readyz shows without a token: it may name namespaces.
-                log.warning("cluster.watch_failed", error=str(error))
+                log.warning("watch.failed", error=str(error))
             self._state.set("Unreachable", silence)
         # Only this state ends here: Syncing must not become Running before the end of the first pass.
         elif self._state.state == "Unreachable":

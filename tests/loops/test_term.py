@@ -109,7 +109,7 @@ async def test_the_state_names_no_namespace_whose_watch_fails(
     for message in (state.message, beat.message):
         assert message.startswith("no watch has sent anything for 36")
         assert message.endswith(" s: 403 Forbidden")
-    assert {line["error"] for line in logged.named("cluster.watch_failed")} == {str(refused)}
+    assert {line["error"] for line in logged.named("watch.failed")} == {str(refused)}
 
 
 async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness) -> None:
