@@ -20,7 +20,7 @@ REPLICA_BYTES: Final = 8 * 1024
 DECODED: Final = 12
 BATCH_BYTES: Final = 96 * MIB
 ACTING_BYTES: Final = 64 * MIB
-# The least that a job counts while its actions run, so that at most 64 jobs of a namespace, and 80 jobs, act at once.
+# The least that a job counts while its actions run, so that at most 64 jobs of a namespace act at once.
 LEAST_ACTING_BYTES: Final = MIB
 
 
@@ -55,8 +55,9 @@ class MemoryBudget:
     A small amount waits for a moment until it fits. A large one, over an eighth of the bound, is refused at once,
     because the caller that waits for it would keep small ones waiting too. A single large amount may exceed the bound.
 
-    The bound for small amounts is that of each owner. All owners together have a quarter more, so that one whose
-    amounts are taken for long does not keep those of the others waiting.
+    The bound for small amounts is that of each owner. All owners together have a quarter more, and one that has none
+    yet may take its first beyond that, up to twice the bound. So owners whose amounts are taken for long do not keep
+    others waiting.
     """
 
     def __init__(self, limit: int) -> None:
@@ -92,8 +93,9 @@ class MemoryBudget:
         self._changed.set()
 
     def _has_room(self, amount: int, owner: str) -> bool:
-        everyone = self._limit + self._limit // 4
-        return self._small[owner] + amount <= self._limit and self._small.total() + amount <= everyone
+        own = self._small[owner]
+        of_all = self._limit + self._limit // 4 if own else 2 * self._limit
+        return own + amount <= self._limit and self._small.total() + amount <= of_all
 
     def _is_large(self, amount: int) -> bool:
         return amount > self._limit // 8

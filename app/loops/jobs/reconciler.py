@@ -138,7 +138,7 @@ class Reconciler:
             return
         until = asyncio.get_running_loop().time() + BUDGET_PATIENCE
         for task in tasks:
-            if await self._budget.take(task.memory, task.namespace, until):
+            if not task.work.actions or await self._budget.take(task.memory, task.namespace, until):
                 group.create_task(self._act(task))
             else:
                 # The decision is stored, and the next reconcile computes its actions again.
@@ -346,7 +346,8 @@ class Reconciler:
             performed = Performed.FAILED
         finally:
             # The memory is returned even if the term ends here with LeaseLost.
-            self._budget.release(task.memory, task.namespace)
+            if task.work.actions:
+                self._budget.release(task.memory, task.namespace)
         if performed is Performed.FAILED:
             self._queue.add_rate_limited(task.key)
         else:

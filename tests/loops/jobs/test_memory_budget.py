@@ -11,7 +11,7 @@ import pytest
 from app.db.jobs import controller
 from app.db.jobs.controller import JobSize
 from app.db.postgres.engine import Database
-from app.loops.jobs.memory_budget import MIB, REPLICA_BYTES, MemoryBudget, acting_bytes, batches
+from app.loops.jobs.memory_budget import ACTING_BYTES, REPLICA_BYTES, MemoryBudget, acting_bytes, batches
 from bench.memory import paused_job, peak_mib
 from tests.db.factories import new_job, submitted
 from tests.support.clusters.cluster import running_embedded_cluster
@@ -44,7 +44,7 @@ def test_jobs_are_divided_into_batches_of_bounded_memory(
 
 
 def test_at_most_64_jobs_of_a_namespace_act_at_once() -> None:
-    assert acting_bytes(JobSize(1, 2000)) >= MIB
+    assert 64 * acting_bytes(JobSize(1, 0)) >= ACTING_BYTES
 
 
 def soon(seconds: float = 60.0) -> float:
@@ -77,6 +77,9 @@ async def test_what_one_owner_has_taken_leaves_room_for_others() -> None:
     assert await room.take(2, "b", soon(0))
     assert await room.take(2, "c", soon(0))
     assert not await room.take(2, "b", soon(0)), "all owners have a bound, too"
+    assert await room.take(2, "d", soon(0)), "the first amount of an owner has another one"
+    assert not await room.take(2, "d", soon(0))
+    room.release(2, "d")
     room.release(2, "a")
     assert await room.take(2, "b", soon(0))
 
