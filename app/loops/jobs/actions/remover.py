@@ -4,7 +4,7 @@ The database keeps the names of the Services and ConfigMaps that the job has use
 gone. Up to MOST_BY_NAME objects are read by name, because kube-apiserver reads a whole namespace for a list by label.
 After a restore from an older backup, the names of later sizes are unknown: the garbage collector deletes such objects,
 because their owner, the anchor, is deleted. It also deletes the PodGroups that a job had before edits of its minimum,
-and all of them if jobgate has lost the right to them.
+and all of them if jobgate has lost a right to them.
 """
 
 from contextlib import suppress
@@ -113,7 +113,10 @@ class Remover:
         return [item.metadata for item in found]
 
     async def _delete(self, resource: KubeResource, found: Metadata, namespace: str) -> bool:
-        """Delete an object. Returns False if it remains, or if another one has its name."""
+        """Delete an object. Returns False if it remains, or if another one has its name.
+
+        A PodGroup that jobgate may not delete counts as gone.
+        """
         self._cluster.guard()
         try:
             answer = await self._api.delete(resource, found.name, namespace, uid=found.uid, timeout=self._timeout)
@@ -121,6 +124,11 @@ class Remover:
             return True
         except KubeConflict:
             return False
+        except KubeForbidden:
+            if resource.kind != gangs.KIND:
+                raise
+            # The garbage collector deletes it with the anchor.
+            return True
         # An object that a finalizer holds is answered with the time of its deletion. The answer for one that is gone is
         # a Status, or the object as it was.
         return OBJECT.decode(answer).metadata.deletion_timestamp is None

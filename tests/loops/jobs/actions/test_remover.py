@@ -146,15 +146,15 @@ async def test_nothing_is_gone_because_another_cluster_has_nothing(harness: Harn
     assert not work.expectations.objects_gone
 
 
-async def test_without_the_right_to_podgroups_the_other_objects_are_removed(harness: Harness) -> None:
+@pytest.mark.parametrize("verb", ["get", "delete"])
+async def test_without_a_right_to_podgroups_the_other_objects_are_removed(harness: Harness, verb: str) -> None:
     _, work = await with_objects(harness)
-    gang = GangPlan(
-        members=Ranks({"worker": range(2)}),
-        apis=(GangApi.KUBERNETES,),
-        api=GangApi.KUBERNETES,
-        api_version=newest_version(GangApi.KUBERNETES),
-    )
-    await harness.inject(verb="get", resource="podgroups", status=403)
-    assert await harness.actuator.perform(replace(work, plan=replace(work.plan, gang=gang))) is Performed.ALL
+    api = GangApi.SCHEDULER_PLUGINS
+    gang = GangPlan(members=Ranks({"worker": range(2)}), apis=(api,), api=api, api_version=newest_version(api))
+    work = replace(work, plan=replace(work.plan, gang=gang))
+    assert await harness.creator.ensure_objects(work) is not None
+    await harness.inject(verb=verb, resource="podgroups", status=403)
+    assert await harness.actuator.perform(work) is Performed.ALL
+    await harness.hits()
     assert work.expectations.objects_gone
     assert await objects(harness) == set()
