@@ -153,7 +153,13 @@ def group_manifest(plan: JobPlan, anchor_uid: str | None) -> Manifest | None:
 def has_own_minimum(plan: JobPlan, group: Manifest) -> bool:
     """Return whether the minimum of the PodGroup of the job is still the one that jobgate has written."""
     gang = plan.gang
-    return gang is None or gang.api is None or _at(group.get("spec"), _TABLE[gang.api].minimum) == len(gang.members)
+    return gang is None or gang.api is None or minimum_of(plan, group) == len(gang.members)
+
+
+def minimum_of(plan: JobPlan, group: Manifest) -> int | None:
+    """Return the minimum of the PodGroup of the job; None if it has none."""
+    gang = plan.gang
+    return None if gang is None or gang.api is None else _at(group.get("spec"), _TABLE[gang.api].minimum)
 
 
 def as_member(plan: JobPlan, pod: Manifest) -> Manifest:

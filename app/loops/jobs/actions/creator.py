@@ -21,7 +21,7 @@ from app.domain.kubernetes import labels
 from app.domain.kubernetes.objects import Metadata, Object, Pod
 from app.domain.kubernetes.queueing import Workload
 from app.domain.manifests.config import anchor_manifest, hosts_data, hosts_manifest
-from app.domain.manifests.gangs import group_manifest, has_own_minimum
+from app.domain.manifests.gangs import group_manifest, has_own_minimum, minimum_of
 from app.domain.manifests.workload import pod_manifest, service_manifest
 from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
@@ -132,6 +132,7 @@ class Creator:
             if not has_own_minimum(work.plan, found.raw):
                 await self._delete_group(manifest, found.metadata.uid)
                 found = await self._create_or_find(manifest, OBJECT, work, None)
+                _require_own_minimum(work.plan, manifest, found)
         except KubeNotFound:
             self._discovery.doubt(manifest["apiVersion"])
             raise
@@ -352,6 +353,24 @@ class Creator:
 
 def _changed_object(altered: AlteredObject) -> UnusableObject:
     return UnusableObject(RefusalVerdict.RETRY, PendingCode.CHANGED_BY_CLUSTER, altered.message)
+
+
+def _require_own_minimum(plan: JobPlan, manifest: Manifest, created: Object) -> None:
+    """Accept a PodGroup that was created again because of its minimum.
+
+    Raises:
+        UnusableObject: its minimum is another one again. Pods would wait in it, and be replaced, for ever.
+    """
+    if has_own_minimum(plan, created.raw):
+        return
+    metrics.REFUSED.labels(PendingCode.CHANGED_BY_CLUSTER).inc()
+    raise UnusableObject(
+        RefusalVerdict.RETRY,
+        PendingCode.CHANGED_BY_CLUSTER,
+        f"PodGroup {created.metadata.name} has the minimum {minimum_of(plan, created.raw)} instead of "
+        f"{minimum_of(plan, manifest)}, also after jobgate has created it again: a mutating webhook or policy of the "
+        "cluster, or another client, changes it. jobgate tries again",
+    )
 
 
 def _remember_anchor(expectations: Expectations, uid: str) -> None:

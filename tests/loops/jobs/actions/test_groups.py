@@ -5,22 +5,24 @@ from typing import Any
 
 import pytest
 
-from app.domain.manifests.gangs import newest_version
+from app.domain.manifests.gangs import group_name, newest_version
 from app.domain.plan import GangApi, GangPlan, Rank, Ranks
 from app.domain.reconcile.actions import CheckGroup, CreatePod
 from app.domain.reconcile.placing.gangs import GROUP_POLL
+from app.domain.status.observed import RefusalVerdict
+from app.domain.vocabulary import PendingCode
 from app.k8s.resources import Discovery
 from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import Expectations
 from tests.loops.harness import Harness
 
-# The embedded cluster serves this API.
-API = GangApi.TENSORSTACK
+# The embedded cluster serves this API, and its pods have a reference to their PodGroup.
+API = GangApi.SCHEDULER_PLUGINS
 LATER = GROUP_POLL.total_seconds() + 1
 
 
-def path(harness: Harness) -> str:
-    return f"/apis/{newest_version(API)}/namespaces/{harness.namespace}/podgroups/train"
+def path(harness: Harness, work: Work) -> str:
+    return f"/apis/{newest_version(API)}/namespaces/{harness.namespace}/podgroups/{group_name(work.plan)}"
 
 
 async def waiting(harness: Harness) -> Work:
@@ -33,10 +35,10 @@ async def waiting(harness: Harness) -> Work:
     return work
 
 
-async def edit(harness: Harness, **metadata: Any) -> None:
+async def edit(harness: Harness, work: Work, **metadata: Any) -> None:
     """Let another client raise the minimum."""
     body = {"metadata": metadata, "spec": {"minMember": 5}}
-    (await harness.kube.patch(path(harness), body)).ok()
+    (await harness.kube.patch(path(harness, work), body)).ok()
 
 
 async def is_lost(harness: Harness, work: Work) -> bool:
@@ -45,14 +47,14 @@ async def is_lost(harness: Harness, work: Work) -> bool:
     return work.expectations.group_deleting
 
 
-async def minimum(harness: Harness) -> int:
-    found: int = (await harness.kube.get(path(harness))).ok()["spec"]["minMember"]
+async def minimum(harness: Harness, work: Work) -> int:
+    found: int = (await harness.kube.get(path(harness, work))).ok()["spec"]["minMember"]
     return found
 
 
 async def test_a_podgroup_is_read_at_intervals(harness: Harness) -> None:
     work = await waiting(harness)
-    (await harness.kube.delete(path(harness))).ok()
+    (await harness.kube.delete(path(harness, work))).ok()
     assert not await is_lost(harness, work)
     learnt = work.expectations.revision
     harness.clock.skip(LATER)
@@ -62,7 +64,7 @@ async def test_a_podgroup_is_read_at_intervals(harness: Harness) -> None:
 
 async def test_a_new_controller_reads_it_later(harness: Harness) -> None:
     work = replace(await waiting(harness), expectations=Expectations())
-    (await harness.kube.delete(path(harness))).ok()
+    (await harness.kube.delete(path(harness, work))).ok()
     assert not await is_lost(harness, work)
     harness.clock.skip(LATER)
     assert await is_lost(harness, work)
@@ -87,22 +89,38 @@ async def test_one_that_is_as_it_was_serves(harness: Harness) -> None:
 
 async def test_another_minimum_is_noticed_and_replaced(harness: Harness) -> None:
     work = await waiting(harness)
-    await edit(harness)
+    await edit(harness, work)
     harness.clock.skip(LATER)
     assert await is_lost(harness, work)
     assert await harness.creator.ensure_objects(work) is not None
-    assert await minimum(harness) == 2
+    assert await minimum(harness, work) == 2
     assert not work.expectations.group_deleting
 
 
 async def test_an_edited_podgroup_that_pods_keep_is_being_deleted(harness: Harness) -> None:
     work = await waiting(harness)
-    await edit(harness, finalizers=["example.com/in-use"])
+    await edit(harness, work, finalizers=["example.com/in-use"])
     assert await harness.creator.ensure_objects(work) is None
     assert work.expectations.group_deleting
     harness.clock.skip(LATER)
     assert await is_lost(harness, work)
-    (await harness.kube.patch(path(harness), {"metadata": {"finalizers": None}})).ok()
+    (await harness.kube.patch(path(harness, work), {"metadata": {"finalizers": None}})).ok()
     assert await harness.creator.ensure_objects(work) is not None
-    assert await minimum(harness) == 2
+    assert await minimum(harness, work) == 2
     assert not work.expectations.group_deleting
+
+
+async def test_a_minimum_that_the_cluster_changes_is_named_and_tried_again_after_a_back_off(harness: Harness) -> None:
+    work = await waiting(harness)
+    await edit(harness, work)
+    await harness.inject(verb="create", resource="podgroups", merge={"spec": {"minMember": 5}})
+    assert await harness.creator.ensure_objects(work) is None
+    refusal = work.expectations.job_refusal
+    assert refusal is not None
+    assert (refusal.verdict, refusal.code) == (RefusalVerdict.RETRY, PendingCode.CHANGED_BY_CLUSTER)
+    assert f"PodGroup {group_name(work.plan)} has the minimum 5 instead of 2" in refusal.message
+    await harness.heal()
+    assert await harness.creator.ensure_objects(work) is None, "before the end of the back-off"
+    harness.clock.skip(LATER)
+    assert await harness.creator.ensure_objects(work) is not None
+    assert await minimum(harness, work) == 2
