@@ -202,7 +202,7 @@ def _step_all(
         name = inputs.recorded.pod_names.get(key, "")
         steps[key] = replace(stepper, directive=own).step(replica, name, pods.get(key, []), is_new=False)
     if directive.start:
-        place_gang(inputs.plan, steps, pods, inputs.now, deleting=inputs.observed.group_deleting)
+        place_gang(inputs.plan, steps, pods, deleting=inputs.observed.group_deleting)
         if permit.record is not None:
             replace_misplaced(permit.record, steps, pods)
     return steps

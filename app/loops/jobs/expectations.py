@@ -34,7 +34,7 @@ class Expectations:
     are uids of recorded pods without the job's labels, which the cluster does not let jobgate put back. `warnings` are
     those of the cluster about objects that it created. `redacted_at` is when the job was last redacted, as the last
     capture of evidence has found it. `group_deleting` says that the PodGroup is gone, being deleted, or edited by
-    another client, and `group_seen` is the monotonic time of its last read. `revision` increases with every change that
+    another client, and `group_due` is the monotonic time of its next read. `revision` increases with every change that
     can lead to another decision.
     """
 
@@ -50,7 +50,7 @@ class Expectations:
     anchors: list[str] = field(default_factory=list)
     anchor_sought: bool = False
     group_deleting: bool = False
-    group_seen: float = 0.0
+    group_due: float | None = None
     ensured: EnsuredObjects | None = None
     retry_at: dict[Rank | None, float] = field(default_factory=dict)
     tries: dict[Rank | None, int] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from app.base.faultpoints import FaultPoint, reach
 from app.db.jobs import controller
 from app.db.jobs.controller import StoredJob
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost, NotStorable
-from app.domain.reconcile.actions import DeletePod
+from app.domain.reconcile.actions import CheckGroup, DeletePod
 from app.domain.reconcile.reconcile import reconcile
 from app.domain.reconcile.values import Inputs
 from app.domain.vocabulary import Reason
@@ -360,12 +360,14 @@ class Reconciler:
             self._hooks.quiet(task.key)
 
     def _schedule(self, task: StoredWork, *, again: bool) -> None:
-        """Queue the job again: for `wake_at`, for changed expectations, and for the next try of refused creates."""
+        """Queue the job again: for `wake_at`, changed expectations, refused creates, and the read of its PodGroup."""
         expectations = task.work.expectations
         if again or expectations.revision != task.work.revision_before:
             self._queue.add(task.key)
         if expectations.retry_at:
             self._queue.add_after(task.key, max(0.0, min(expectations.retry_at.values()) - self._clock.monotonic()))
+        if expectations.group_due is not None and any(isinstance(action, CheckGroup) for action in task.work.actions):
+            self._queue.add_after(task.key, max(0.0, expectations.group_due - self._clock.monotonic()))
         if task.wake_at is not None:
             wait = (task.wake_at - self._clock.now()) / timedelta(seconds=1)
             if wait <= LONGEST_SLEEP:

@@ -14,8 +14,6 @@ Pods without a node do not show that another client has deleted or edited their 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Final
 
 from app.domain.manifests.gangs import group_name, is_own_group
 from app.domain.plan import JobPlan, Rank
@@ -24,14 +22,11 @@ from app.domain.reconcile.placing.misplaced import live_pod, stop_unplaced
 from app.domain.reconcile.stepping import Step
 from app.domain.status.observed import ObservedPod
 
-GROUP_POLL: Final = timedelta(minutes=5)
-
 
 def place_gang(
     plan: JobPlan,
     steps: Mapping[Rank, Step],
     pods: Mapping[Rank, Sequence[ObservedPod]],
-    now: datetime,
     *,
     deleting: bool,
 ) -> None:
@@ -54,9 +49,7 @@ def place_gang(
         _stop_members(plan, steps, pods)
     is_placed = all(pod is not None and pod.node is not None for pod in members.values())
     if any(pod is not None and pod.node is None for pod in members.values()) and not deleting:
-        first = steps[next(iter(members))]
-        first.actions.append(CheckGroup())
-        first.wake(now + GROUP_POLL)
+        steps[next(iter(members))].actions.append(CheckGroup())
     for key, step in steps.items():
         if key in members:
             step.actions = [_joining(action) for action in step.actions]

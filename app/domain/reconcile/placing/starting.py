@@ -4,11 +4,11 @@ Two such jobs can wait for each other for ever, where neither a queue nor a gang
 run whole since its last pause is never withdrawn, and neither is one with as many replicas as it needs to work.
 """
 
-import hashlib
 from collections import Counter
 from datetime import datetime, timedelta
 from typing import Final
 
+from app.base.backoff import share_of
 from app.domain.plan import JobPlan
 from app.domain.reconcile.resizing import Members
 from app.domain.reconcile.timing import Timing
@@ -38,7 +38,7 @@ def next_start(inputs: Inputs, members: Members) -> PartialStart:
     since = before.since or now
     if now < since + timedelta(seconds=limit):
         return PartialStart(since=since, withdrawals=before.withdrawals)
-    wait = inputs.timing.start_backoff(before.withdrawals, _share(plan.identity.uid, before.withdrawals))
+    wait = inputs.timing.start_backoff(before.withdrawals, share_of(f"{plan.identity.uid} {before.withdrawals}"))
     why = obstacle_of(status.pending_reasons)
     return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait, obstacle=why)
 
@@ -76,8 +76,3 @@ def _lacks_node(replica: Replica, now: datetime) -> bool:
     """Return whether nothing but a node, or the create of its pod, is missing to the replica."""
     backs_off = replica.retry_at is not None and replica.retry_at > now
     return replica.attempt.outcome is None and replica.attempt.node is None and not backs_off
-
-
-def _share(uid: str, withdrawals: int) -> float:
-    """Return a number from 0 to 1 that differs between jobs, and between the withdrawals of one."""
-    return int.from_bytes(hashlib.sha256(f"{uid} {withdrawals}".encode()).digest()[:4]) / 2**32

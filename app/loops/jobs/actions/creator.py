@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import structlog
 
+from app.base.backoff import share_of
 from app.base.clock import Clock
 from app.base.faultpoints import FaultPoint, reach
 from app.domain.kubernetes import labels
@@ -27,7 +28,6 @@ from app.domain.plan import JobPlan, Manifest, Rank
 from app.domain.queueing.admission import Queueing
 from app.domain.queueing.pods import with_admission, with_parent
 from app.domain.reconcile.actions import CreatePod, EnsureWorkload, MarkAnchor
-from app.domain.reconcile.placing.gangs import GROUP_POLL
 from app.domain.status.altered_objects import UnusableObject, altered_message, require_own
 from app.domain.status.observed import AlteredObject, RefusalVerdict
 from app.domain.status.pods.observation import is_captured, is_gated
@@ -35,7 +35,7 @@ from app.domain.vocabulary import PendingCode
 from app.k8s.codec import OBJECT, Codec
 from app.k8s.codec import POD as POD_CODEC
 from app.k8s.codec import WORKLOAD as WORKLOAD_CODEC
-from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeNotFound
+from app.k8s.errors import KubeAlreadyExists, KubeConflict, KubeError, KubeForbidden, KubeNotFound
 from app.k8s.limiter import CreateLimiter
 from app.k8s.resources import CONFIG_MAP, POD, POD_GROUPS, Discovery, KubeResource, resource_for
 from app.loops import metrics
@@ -52,6 +52,7 @@ C = TypeVar("C", Pod, Object, Workload)
 
 # An admission soon after the Workload was created finds its objects. After a longer wait they are read again.
 ENSURED_SECONDS = 60.0
+GROUP_POLL = 300.0  # seconds between reads of a PodGroup that pods wait in
 
 
 class Creator:
@@ -139,28 +140,35 @@ class Creator:
         except UnusableObject as unusable:
             expectations.note_group(deleting=unusable.code == PendingCode.NAME_TERMINATING)
             raise
-        expectations.group_seen = self._clock.monotonic()
+        expectations.group_due = self._clock.monotonic() + GROUP_POLL
         expectations.note_group(deleting=False)
 
     async def check_group(self, work: Work) -> bool:
-        """Read the PodGroup that pods wait in, if that was long ago.
+        """Read the PodGroup that pods wait in, if that is due. The reconciler queues the job again for the next read.
 
         If another client has deleted or edited it, the next reconcile lets the gang have another one.
         """
         manifest, expectations = group_manifest(work.plan, None), work.expectations
         now = self._clock.monotonic()
-        # A controller that has just started does not read those of all jobs at once.
-        expectations.group_seen = expectations.group_seen or now
-        if manifest is None or now < expectations.group_seen + GROUP_POLL.total_seconds():
+        if expectations.group_due is None:
+            # A controller that has just started does not read those of all jobs at once.
+            expectations.group_due = now + GROUP_POLL * share_of(work.plan.identity.uid)
+        if manifest is None or now < expectations.group_due:
             return True
-        expectations.group_seen = now
         resource, metadata = resource_for(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
         found: Object | None = None
-        with suppress(KubeNotFound):
+        try:
             found = await self._api.get(
                 resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
             )
+        except KubeNotFound:
+            pass
+        except KubeForbidden:
+            # An answer, too: a repetition before the next interval would be refused as well.
+            expectations.group_due = self._clock.monotonic() + GROUP_POLL
+            return True
         await self._cluster.verify()
+        expectations.group_due = self._clock.monotonic() + GROUP_POLL
         serves = found is not None and found.metadata.deletion_timestamp is None
         expectations.note_group(deleting=not (serves and found is not None and has_own_minimum(work.plan, found.raw)))
         return True

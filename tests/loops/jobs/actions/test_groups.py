@@ -5,20 +5,26 @@ from typing import Any
 
 import pytest
 
+from app.domain.kinds.job_kind import Site
 from app.domain.manifests.gangs import group_name, newest_version
 from app.domain.plan import GangApi, GangPlan, Rank, Ranks
+from app.domain.planning import Planner
 from app.domain.reconcile.actions import CheckGroup, CreatePod
-from app.domain.reconcile.placing.gangs import GROUP_POLL
 from app.domain.status.observed import RefusalVerdict
 from app.domain.vocabulary import PendingCode
+from app.k8s.errors import KubeError
 from app.k8s.resources import Discovery
+from app.loops.jobs.actions import creator
 from app.loops.jobs.actions.work import Work
 from app.loops.jobs.expectations import Expectations
-from tests.loops.harness import Harness
+from app.loops.jobs.plan_cache import PlanCache
+from tests.db.factories import stored
+from tests.loops.harness import KEY, WITHIN, Harness
+from tests.support.gateways.gateway import manifest
 
 # The embedded cluster serves this API, and its pods have a reference to their PodGroup.
 API = GangApi.SCHEDULER_PLUGINS
-LATER = GROUP_POLL.total_seconds() + 1
+LATER = creator.GROUP_POLL + 1
 
 
 def path(harness: Harness, work: Work) -> str:
@@ -124,3 +130,50 @@ async def test_a_minimum_that_the_cluster_changes_is_named_and_tried_again_after
     harness.clock.skip(LATER)
     assert await harness.creator.ensure_objects(work) is not None
     assert await minimum(harness, work) == 2
+
+
+async def test_a_read_without_an_answer_is_repeated_soon_and_a_refused_one_later(harness: Harness) -> None:
+    work = await waiting(harness)
+    await edit(harness, work)
+    harness.clock.skip(LATER)
+    await harness.inject(verb="get", resource="podgroups", status=403, count=1)
+    assert not await is_lost(harness, work)
+    assert not await is_lost(harness, work), "before the next interval"
+    harness.clock.skip(LATER)
+    await harness.inject(verb="get", resource="podgroups", status=500)
+    with pytest.raises(KubeError):
+        await harness.creator.check_group(work)
+    await harness.heal()
+    assert await is_lost(harness, work)
+
+
+async def test_new_controllers_spread_their_reads_over_the_interval(harness: Harness) -> None:
+    work = await waiting(harness)
+    began, dues = harness.clock.monotonic(), set[float]()
+    for number in range(20):
+        identity = replace(work.plan.identity, uid=f"uid-{number}")
+        one = replace(work, plan=replace(work.plan, identity=identity), expectations=Expectations())
+        assert not await is_lost(harness, one)
+        assert one.expectations.group_due is not None
+        dues.add(one.expectations.group_due - began)
+    assert min(dues) < creator.GROUP_POLL / 3
+    assert max(dues) > creator.GROUP_POLL * 2 / 3
+
+
+async def test_the_reconciler_reads_it_at_intervals(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(creator, "GROUP_POLL", 0.2)
+    planner = Planner(installation=harness.installation, site=Site(gang_schedulers={"gangs": API}))
+    harness.plans = PlanCache(planner, KEY)
+    harness.reconcile_with(harness.db)
+    (task,) = manifest()["spec"]["replicaSpecs"]
+    # No scheduler of this name runs, so the pods wait.
+    task["template"]["spec"]["schedulerName"] = "gangs"
+    async with harness.reconciling():
+        uid = await harness.submit(replicaSpecs=[task])
+        await harness.pods_until(lambda names: len(names) == 2)
+        work = await harness.work(uid)
+        work = replace(work, plan=harness.plans.plan(await stored(harness.db, uid), frozenset([newest_version(API)])))
+        await harness.inject(verb="get", resource="podgroups", status=403, count=3)
+        await harness.hits(3)
+        await edit(harness, work)
+        await harness.kube.eventually(path(harness, work), lambda body: body["spec"]["minMember"] == 2, within=WITHIN)
