@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.domain.kubernetes.objects import Pod
-from app.domain.manifests.gangs import group_of, with_gang_apis
+from app.domain.manifests.gangs import group_manifest, group_of, has_own_minimum, with_gang_apis
 from app.domain.manifests.rendered import objects_of
 from app.domain.plan import GangApi, GangPlan, JobPlan, Manifest, Ranks
 from app.k8s.resources import POD_GROUPS
@@ -102,3 +102,16 @@ def test_what_a_manifest_requests_is_shown_if_nothing_is_known() -> None:
 
 def test_the_client_knows_the_path_of_every_version() -> None:
     assert [group["apiVersion"] for version in VERSIONS for group in rendered(plan([version]))[0]] == VERSIONS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_podgroup_has_the_minimum_of_its_job_or_another_one(version: str) -> None:
+    of_two = group_manifest(plan([version]), None)
+    of_three = group_manifest(with_gang_apis(gang_of_three(), [version]), None)
+    assert of_two is not None
+    assert of_three is not None
+    assert [has_own_minimum(plan([version]), group) for group in (of_two, of_three, {})] == [True, False, False]
+
+
+def gang_of_three() -> JobPlan:
+    return a_plan({"worker": 3}, gang=GangPlan(members=Ranks({"worker": range(3)}), apis=EVERY))
