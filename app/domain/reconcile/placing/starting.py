@@ -61,10 +61,11 @@ def start_due(inputs: Inputs, start: PartialStart) -> datetime | None:
 def _is_partial(plan: JobPlan, members: Members, now: datetime) -> bool:
     """Return whether some replicas hold nodes, others wait for one, and too few have one for the job to work."""
     replicas = members.wanted.values()
-    holding = [replica for replica in replicas if replica.attempt.outcome is None and replica.attempt.node is not None]
-    if not holding or not any(_lacks_node(replica, now) for replica in replicas):
+    holds = any(replica.attempt.outcome is None and replica.attempt.node is not None for replica in replicas)
+    # A replica that backs off after a crash waits for no node yet, so it counts like one that has a node.
+    served = Counter(replica.key.task for replica in replicas if not _lacks_node(replica, now))
+    if not holds or served.total() == len(replicas):
         return False
-    served = Counter(replica.key.task for replica in (*holding, *(each for each in replicas if each.settled)))
     # Many trainers do not replace a parameter server, so each task counts, too. Of a task that may shrink, one replica.
     lacks_task = any(
         served[task.name] < (task.size if task.least is None else min(1, task.needed)) for task in plan.tasks

@@ -8,7 +8,7 @@ import pytest
 from app.domain.plan import JobPlan, Rank
 from app.domain.reconcile.actions import CreatePod, DeletePod
 from app.domain.reconcile.timing import Timing
-from app.domain.status.records import Intent, JobPendingReason, JobStatus, PartialStart
+from app.domain.status.records import Intent, JobPendingReason, JobStatus, PartialStart, Replica
 from app.domain.vocabulary import JobPhase, Outcome, PendingCode, Reason, ReplicaPhase, StopReason
 from tests.support.plans import (
     T0,
@@ -37,6 +37,10 @@ ONE_OF_TWO = a_record(
     a_replica(W1, UNPLACED),
 )
 PODS = (a_pod(W0), a_pod(W1, ReplicaPhase.CREATING))
+
+
+def backing_off(key: Rank) -> Replica:
+    return a_replica(key, an_attempt(2, key=key, seen=False, phase=ReplicaPhase.CREATING), retry_at=at(9_000))
 
 
 def test_a_partial_start_is_noticed_and_has_a_deadline() -> None:
@@ -130,10 +134,7 @@ def test_other_jobs_keep_their_nodes(plan: JobPlan, status: JobStatus, timing: T
     [
         pytest.param(a_replica(W1, an_attempt(key=W1, node="n1")), id="the other has a node"),
         pytest.param(ended(W1, Outcome.SUCCEEDED), id="the other has succeeded"),
-        pytest.param(
-            a_replica(W1, an_attempt(2, key=W1, seen=False, phase=ReplicaPhase.CREATING), retry_at=at(9_000)),
-            id="the other backs off",
-        ),
+        pytest.param(backing_off(W1), id="the other backs off"),
     ],
 )
 def test_no_node_is_missing(replica: Any) -> None:
@@ -149,25 +150,31 @@ PS, TRAINERS = [Rank("ps", rank) for rank in range(2)], [Rank("trainer", rank) f
 
 
 @pytest.mark.parametrize(
-    ("placed", "done", "is_partial"),
+    ("placed", "done", "crashed", "is_partial"),
     [
-        pytest.param(TRAINERS, [], True, id="trainers beyond the least are no parameter servers"),
-        pytest.param([*TRAINERS[:3], PS[0]], [], True, id="every parameter server is needed"),
-        pytest.param([*PS, TRAINERS[1]], [], True, id="and the least of the trainers"),
-        pytest.param([*PS, *TRAINERS[2:]], [], False, id="it has what it needs"),
-        pytest.param([PS[0], *TRAINERS[2:]], [PS[1]], False, id="one of them has succeeded"),
-        pytest.param(PS, [], True, id="no trainer"),
-        pytest.param([], PS, False, id="it holds nothing"),
+        pytest.param(TRAINERS, [], [], True, id="trainers beyond the least are no parameter servers"),
+        pytest.param([*TRAINERS[:3], PS[0]], [], [], True, id="every parameter server is needed"),
+        pytest.param([*PS, TRAINERS[1]], [], [], True, id="and the least of the trainers"),
+        pytest.param([*PS, *TRAINERS[2:]], [], [], False, id="it has what it needs"),
+        pytest.param([PS[0], *TRAINERS[2:]], [PS[1]], [], False, id="one of them has succeeded"),
+        pytest.param(PS, [], [], True, id="no trainer"),
+        pytest.param([], PS, [], False, id="it holds nothing"),
+        pytest.param([PS[0], *TRAINERS[:2]], [], [PS[1]], False, id="a parameter server that backs off needs no node"),
+        pytest.param([PS[0], TRAINERS[0]], [], [PS[1]], True, id="the least of the trainers, beside it"),
+        pytest.param(TRAINERS, [], [PS[1]], True, id="the other parameter server, beside it"),
     ],
 )
-def test_what_an_elastic_job_needs_counts_by_task(placed: list[Rank], done: list[Rank], *, is_partial: bool) -> None:
+def test_what_an_elastic_job_needs_counts_by_task(
+    placed: list[Rank], done: list[Rank], crashed: list[Rank], *, is_partial: bool
+) -> None:
     plan = a_plan({"ps": 2, "trainer": 4})
     plan = replace(plan, tasks=(plan.tasks[0], replace(plan.tasks[1], least=2)))
-    nowhere = [key for key in (*PS, *TRAINERS) if key not in (*placed, *done)]
+    nowhere = [key for key in (*PS, *TRAINERS) if key not in (*placed, *done, *crashed)]
     replicas = [
         *(a_replica(key, an_attempt(key=key, node="n1")) for key in placed),
         *(a_replica(key, an_attempt(key=key, phase=ReplicaPhase.CREATING)) for key in nowhere),
         *(ended(key, Outcome.SUCCEEDED) for key in done),
+        *(backing_off(key) for key in crashed),
     ]
     pods = [*map(a_pod, placed), *(a_pod(key, ReplicaPhase.CREATING) for key in nowhere)]
     decision = decide(plan, a_record(PENDING, *replicas), *pods, now=5, timing=TIMING)
