@@ -39,8 +39,7 @@ def next_start(inputs: Inputs, members: Members) -> PartialStart:
     if now < since + timedelta(seconds=limit):
         return PartialStart(since=since, withdrawals=before.withdrawals)
     wait = inputs.timing.start_backoff(before.withdrawals, share_of(f"{plan.identity.uid} {before.withdrawals}"))
-    why = obstacle_of(status.pending_reasons)
-    return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait, obstacle=why)
+    return PartialStart(withdrawals=before.withdrawals + 1, again_at=now + wait, obstacle=_obstacle(inputs, members))
 
 
 def start_deadline_of(plan: JobPlan, timing: Timing) -> float | None:
@@ -77,3 +76,10 @@ def _lacks_node(replica: Replica, now: datetime) -> bool:
     """Return whether nothing but a node, or the create of its pod, is missing to the replica."""
     backs_off = replica.retry_at is not None and replica.retry_at > now
     return replica.attempt.outcome is None and replica.attempt.node is None and not backs_off
+
+
+def _obstacle(inputs: Inputs, members: Members) -> str:
+    """Return why replicas have no nodes, as the end of a sentence. Those that have one may wait for other things."""
+    waiting = {str(replica.key) for replica in members.wanted.values() if _lacks_node(replica, inputs.now)}
+    reasons = inputs.recorded.status.pending_reasons
+    return obstacle_of([each for each in reasons if not each.started and not waiting.isdisjoint(each.replicas)])

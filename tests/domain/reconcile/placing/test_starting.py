@@ -50,15 +50,30 @@ def test_a_partial_start_is_noticed_and_has_a_deadline() -> None:
     assert decision.wake_at == at(605)
 
 
-def test_a_withdrawn_job_says_why_its_replicas_had_no_nodes() -> None:
-    reason = JobPendingReason(
-        code=PendingCode.UNSCHEDULABLE, message="no GPU is free", since=T0, replicas=("worker[1]",), count=1
-    )
-    status = replace(ONE_OF_TWO.status, pending_reasons=(reason,))
+def a_reason(code: PendingCode, message: str, key: Rank, *, count: int = 1, started: bool = False) -> JobPendingReason:
+    return JobPendingReason(code=code, message=message, since=T0, replicas=(str(key),), count=count, started=started)
+
+
+NO_GPU = a_reason(PendingCode.UNSCHEDULABLE, "no GPU is free", W1)
+NO_IMAGE = a_reason(PendingCode.IMAGE_PULL, "no such image", W0, count=3)
+FAULT = a_reason(PendingCode.CRASH_LOOP, "exit 1", W1, count=3, started=True)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "end"),
+    [
+        pytest.param([NO_GPU], ": Unschedulable: no GPU is free", id="the only reason"),
+        pytest.param([NO_IMAGE, NO_GPU], ": Unschedulable: no GPU is free", id="others have nodes and no image"),
+        pytest.param([FAULT, NO_GPU], ": Unschedulable: no GPU is free", id="others ran and had a fault"),
+        pytest.param([NO_IMAGE], "+00:00", id="none of them is about a node"),
+    ],
+)
+def test_a_withdrawn_job_says_why_its_replicas_had_no_nodes(reasons: list[JobPendingReason], end: str) -> None:
+    status = replace(ONE_OF_TWO.status, pending_reasons=tuple(reasons))
     withdrawn = decide(a_plan(), replace(ONE_OF_TWO, status=status), *PODS, now=600, timing=TIMING)
     waiting = decide(a_plan(), next_record(ONE_OF_TWO, withdrawn), *PODS, now=602, timing=TIMING)
     for decision in (withdrawn, waiting):
-        assert decision.status.message.endswith(": Unschedulable: no GPU is free")
+        assert decision.status.message.endswith(end)
         assert decision.status.pending_reasons == ()
 
 
