@@ -45,7 +45,9 @@ class Census:
         self._pods = dict.fromkeys(self._nodes, 0)
         self._requested = ResourceAmount()
         self._unbound = 0
+        # The pods of each task, and those of them that count as requested.
         self._of_task: Counter[tuple[str, str, str]] = Counter()
+        self._counted_of_task: Counter[tuple[str, str, str]] = Counter()
 
     def count(self, pods: Iterable[CountedPod]) -> None:
         """Add the requests of pods, without those of closed nodes and those that no open node could ever hold.
@@ -63,12 +65,15 @@ class Census:
                 self._unbound += 1
             going = pod.metadata.deletion_timestamp is not None
             if not going and (not name or self._why_closed.get(name) == ""):
-                if name or self._could_hold(request, pod.spec.node_selector or {}):
+                counts = bool(name) or self._could_hold(request, pod.spec.node_selector or {})
+                if counts:
                     self._requested += request
                 marks = pod.metadata.labels
                 job = marks.get(labels.JOB_UID, "")
                 if names_anchor(pod.metadata, job):
-                    self._of_task[pod.metadata.namespace, job, marks.get(labels.TASK, "")] += 1
+                    task = pod.metadata.namespace, job, marks.get(labels.TASK, "")
+                    self._of_task[task] += 1
+                    self._counted_of_task[task] += counts
 
     def inventory(self, jobs: Iterable[ScalableJob] = ()) -> Inventory:
         """Return the inventory that results once the pods of these jobs match their sizes.
@@ -80,11 +85,13 @@ class Census:
         for node in self._open:
             total += allocatable_of(node.status.allocatable)
         for job in jobs:
-            lacking = job.size - self._of_task[job.namespace, job.uid, job.task]
+            task = job.namespace, job.uid, job.task
+            # Only what counts is subtracted, although a node may have lost the labels that its pods select.
+            requested -= job.need.times(max(0, self._counted_of_task[task] - job.size))
             # A job that has settled and lacks pods has replicas that have ended, or that take the place of their former
             # pods.
-            if (lacking < 0 or job.settling) and self._could_hold(job.need, job.selector):
-                requested += job.need.times(lacking)
+            if job.settling and self._could_hold(job.need, job.selector):
+                requested += job.need.times(max(0, job.size - self._of_task[task]))
         return Inventory(
             nodes=tuple(self._room(node) for node in self._nodes.values()),
             total=total,

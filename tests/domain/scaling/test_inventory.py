@@ -182,16 +182,46 @@ def test_a_terminating_pod_occupies_its_node_and_does_not_count_in_the_total() -
     assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 2000)
 
 
-def test_pods_beyond_the_size_of_a_job_do_not_count() -> None:
+def of_job_a(pod: CountedPod) -> CountedPod:
     marks = {"jobgate.dev/job-uid": "a", "jobgate.dev/task": "trainer"}
     anchor = OwnerReference(kind="ConfigMap", name="jobgate-a", uid="x", controller=True)
-    pod = msgspec.structs.replace(
-        a_pod("n1"), metadata=Metadata(namespace="team", labels=marks, owner_references=(anchor,))
-    )
+    return msgspec.structs.replace(pod, metadata=Metadata(namespace="team", labels=marks, owner_references=(anchor,)))
+
+
+def test_pods_beyond_the_size_of_a_job_do_not_count() -> None:
     counted = Census([a_node()])
-    counted.count([pod, pod, pod])
+    counted.count([of_job_a(a_pod("n1"))] * 3)
     found = counted.inventory([a_job("a", 1), a_job("b", 1)])
     assert (found.requested.cpu, found.nodes[0].free.cpu) == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("size", "bound", "unbound", "requested"),
+    [
+        pytest.param(1, 3, 0, 1000, id="the node has lost the label after their start"),
+        pytest.param(1, 2, 1, 1000, id="one that no node could hold does not count, so it is not subtracted"),
+        pytest.param(3, 2, 1, 2000, id="and the job does not lack it"),
+        pytest.param(1, 0, 3, 0, id="none of them counts"),
+    ],
+)
+@pytest.mark.parametrize("settling", [False, True])
+@pytest.mark.parametrize("selector", [{}, {"disk": "tape"}], ids=["selected by the queue", "selected by the job"])
+def test_what_a_job_has_beyond_its_size_is_subtracted_only_if_it_counts(
+    size: int,
+    bound: int,
+    unbound: int,
+    requested: int,
+    settling: bool,  # noqa: FBT001 - a table
+    selector: dict[str, str],
+) -> None:
+    waiting = a_pod("", "Pending")
+    waiting = msgspec.structs.replace(
+        waiting, spec=msgspec.structs.replace(waiting.spec, node_selector={"disk": "tape"})
+    )
+    counted = Census([a_node()])
+    counted.count([of_job_a(a_pod("n1"))] * bound + [of_job_a(waiting)] * unbound)
+    found = counted.inventory([a_job("a", size, selector=selector, settling=settling)])
+    assert found.requested == amount(requested)
 
 
 def test_pods_that_a_job_will_create_count_already() -> None:
