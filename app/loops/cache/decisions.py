@@ -27,6 +27,7 @@ from app.domain.cache.vocabulary import JobType, Need, SampleJobPhase, SetPart, 
 from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.plan import JobWarning
 from app.domain.vocabulary import JobPhase
+from app.k8s.errors import KubeError
 from app.loops.cache.actuator import SampleWork
 from app.loops.cache.observation import (
     ClusterReader,
@@ -130,10 +131,7 @@ class SampleDecider:
                 else:
                     found.secret = secret
             case Need.WARNING:
-                # Server 0 alone matters until the cache status is known.
-                count = subject.spec.partitions if record.phase is SetPhase.PARTIAL_READY else 1
-                warning = await self._reader.warning(subject, objects.pods, servers=count)
-                found.observed = replace(found.observed, warning=warning)
+                found.observed = replace(found.observed, warning=await self._warning(subject, record, objects))
             case Need.SYNC_OPTIONS:
                 options = await self._reader.first_sync(subject)
                 if isinstance(options, Complaint):
@@ -152,6 +150,22 @@ class SampleDecider:
                 reports = await self._runtimes.reports(queried)
                 by_index = {server.index: report for server, report in zip(queried, reports, strict=True)}
                 found.observed = replace(found.observed, cache=aggregate(reports), reports=by_index)
+
+    async def _warning(self, subject: Subject, record: SetRecord, objects: SetObjects) -> Complaint | None:
+        """Return why a server does not start.
+
+        Raises:
+            KubeError: the cluster cannot be read, and the set is Bound.
+        """
+        # Server 0 alone matters until the cache status is known.
+        count = subject.spec.partitions if record.phase is SetPhase.PARTIAL_READY else 1
+        try:
+            return await self._reader.warning(subject, objects, servers=count)
+        except KubeError:
+            # Later phases go on with what the servers answer, whether or not the cause is known.
+            if record.phase is SetPhase.BOUND:
+                raise
+            return None
 
     async def _is_in_use(self, row: SampleRow) -> bool:
         """Return whether a running job mounts the set's claim."""

@@ -225,11 +225,14 @@ class ClusterReader:
                 return Complaint(reason=f"ErrorCreate{job_word(kind)}", message=message)
         return self._options(subject, job, secret, runtime)
 
-    async def warning(self, subject: Subject, pods: Sequence[Pod], *, servers: int) -> Complaint | None:
+    async def warning(self, subject: Subject, objects: SetObjects, *, servers: int) -> Complaint | None:
         """Return why the first one of so many servers that is not ready does not start: the scheduling gates of its
         pod, or the newest Warning about it. If it has no pod, it is the newest Warning about the StatefulSet.
+
+        Raises:
+            KubeError: the Events cannot be read.
         """
-        by_name = {pod.metadata.name: pod for pod in pods}
+        by_name = {pod.metadata.name: pod for pod in objects.pods}
         found = [by_name.get(runtime_pod_name(subject.identity.name, index)) for index in range(servers)]
         unready = [pod for pod in found if pod is None or not _is_ready(pod)]
         if not unready:
@@ -238,14 +241,12 @@ class ClusterReader:
         if pod is not None and pod.spec.scheduling_gates:
             # No client reports a gate by an Event.
             return Complaint(reason=PendingCode.SCHEDULING_GATED, message=describe_server_gates(pod))
-        runtime = subject.name_of(SetPart.RUNTIME)
-        about = f"involvedObject.kind=StatefulSet,involvedObject.name={runtime}"
-        if pod is not None:
-            # By uid: the Events of a former pod of this name are still stored, for an hour by default.
-            about = f"involvedObject.uid={pod.metadata.uid}"
-        warnings = await newest_events(
-            self._api, subject.identity.namespace, f"{about},type=Warning", most=1, timeout=self._timeout
-        )
+        about = pod if pod is not None else objects.ours(SetPart.RUNTIME)
+        if about is None:
+            return None
+        # By uid: the Events of a former object of this name are still stored, for an hour by default.
+        selector = f"involvedObject.uid={about.metadata.uid},type=Warning"
+        warnings = await newest_events(self._api, subject.identity.namespace, selector, most=1, timeout=self._timeout)
         return Complaint(reason=warnings[0].reason, message=warnings[0].message) if warnings else None
 
     async def _read(self, subject: Subject, part: SetPart) -> Object:

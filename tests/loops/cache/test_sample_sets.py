@@ -239,9 +239,42 @@ async def test_a_set_says_why_its_first_server_does_not_come_back(
     await stage.until(uid, lambda row: row.phase == "Ready" and not row.reason)
 
 
-async def _warn(stage: Stage, pod: dict[str, Any], reason: str, at: str, message: str) -> None:
-    involved = {"kind": "Pod", "apiVersion": "v1", "namespace": stage.namespace}
-    involved |= {key: pod["metadata"][key] for key in ("name", "uid")}
+async def test_without_a_server_the_newest_warning_about_the_stateful_set_is_reported(stage: Stage) -> None:
+    await stage.secret()
+    uid = await stage.a_set()
+    path = "/apis/apps/v1" + f"{stage.base}/statefulsets/imagenet-runtime".removeprefix("/api/v1")
+    await stage.until(uid, lambda row: row.reason == "FailedScheduling", kubelet=False)
+    runtime = (await stage.kube.patch(path, {"spec": {"replicas": 0}})).ok()
+    await stage.kube.eventually(f"{stage.base}/pods", lambda pods: not pods["items"])
+    former = {"metadata": {**runtime["metadata"], "uid": "of-another"}}
+    await _warn(stage, former, "FailedCreate", "2126-02-01T00:00:00Z", "exceeded quota", kind="StatefulSet")
+    row = await stage.reconcile(uid)
+    assert (row.phase, row.reason) == ("Bound", "")
+    await _warn(stage, runtime, "FailedCreate", "2126-01-01T00:00:00Z", "no such account", kind="StatefulSet")
+    row = await stage.reconcile(uid)
+    assert (row.reason, row.message) == ("FailedCreate", "no such account")
+
+
+async def test_the_result_of_a_sync_counts_although_no_events_can_be_listed(stage: Stage) -> None:
+    await stage.secret()
+    stage.servers.outcome = {}
+    uid = await stage.a_set()
+    await stage.until(uid, lambda row: row.phase == "Syncing")
+    unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    (await stage.kube.patch(f"{stage.base}/pods/imagenet-runtime-0/status", unready)).ok()
+    rule = {"verb": "list", "resource": "events", "namespace": stage.namespace, "status": 500, "message": "no"}
+    (await stage.kube.post("/devcluster/faults", rule)).ok()
+    stage.servers.outcome = {"status": "success", "message": ""}
+    row = await stage.reconcile(uid)
+    (hits,) = [each["hits"] for each in (await stage.kube.get("/devcluster/faults")).ok()["items"]]
+    (await stage.kube.delete("/devcluster/faults")).ok()
+    assert hits
+    assert (row.phase, record_of(row).synced) == ("Mount", True)
+
+
+async def _warn(stage: Stage, about: dict[str, Any], reason: str, at: str, message: str, *, kind: str = "Pod") -> None:
+    involved = {"kind": kind, "namespace": stage.namespace}
+    involved |= {key: about["metadata"][key] for key in ("name", "uid")}
     event = {
         "metadata": {"generateName": "e-", "namespace": stage.namespace},
         "involvedObject": involved,
