@@ -129,11 +129,21 @@ class KubeServerError(KubeStatusError):
     """5xx: the server, etcd or a webhook failed. The request may have been carried out before a timeout."""
 
 
-def brief(error: KubeError) -> str:
+def summarize(error: KubeError) -> str:
     """Return what the error is, without its message, which may name namespaces, users and hosts."""
     if isinstance(error, KubeStatusError):
-        return f"{error.status} {error.reason}"
-    return "the API server does not answer"
+        return f"{error.status} {error.reason}".rstrip()
+    return next(summary for known, summary in _SUMMARIES.items() if isinstance(error, known))
+
+
+# From special to general.
+_SUMMARIES: dict[type[KubeError], str] = {
+    BrokenAnswer: "an answer of the API server was broken or empty",
+    SilentStream: "a stream of the API server was silent for too long",
+    Unreachable: "a request to the API server was not answered",
+    ClusterNotConfigured: "no cluster is configured",
+    KubeError: "a request to the API server failed",
+}
 
 
 _BY_STATUS: dict[int, type[KubeStatusError]] = {

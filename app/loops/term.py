@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import structlog
-
 from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, Values, ValueSource, expose
 from app.db.installation import heartbeats
@@ -19,7 +17,7 @@ from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.db.reservations import pod_room
 from app.db.usage import writes as usage_writes
 from app.domain.kubernetes import labels
-from app.k8s.errors import KubeError, brief
+from app.k8s.errors import KubeError, KubeStatusError, summarize
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Pace, Reflector
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
@@ -63,8 +61,6 @@ KUEUE_PAGE = 3000
 DUE_BATCH = 1000  # jobs in one query; the next poll returns the others
 # Jobs in one query, each second. An upgrade can find a million such jobs, and live ones must not wait for them.
 EXPIRED_BATCH = 20
-
-log = structlog.get_logger(__name__)
 
 
 class Term:
@@ -354,8 +350,12 @@ class Term:
             await self._identity.probe()
         # WrongCluster is no KubeError: it ends the term.
         except KubeError as error:
-            contact.record_probe(self._context.clock.now(), str(error))
+            contact.failures.note("probe.failed", error)
+            # /readyz shows it without a token.
+            message = summarize(error) if isinstance(error, KubeStatusError) else str(error)
+            contact.record_probe(self._context.clock.now(), message)
         else:
+            contact.failures.note("probe.failed", None)
             contact.record_probe(self._context.clock.now())
 
     async def _beat(self, contact: ClusterContact) -> None:
@@ -364,15 +364,14 @@ class Term:
         now = self._context.clock.now()
         # A list of a large cluster takes long, and answers to probes prove the contact meanwhile.
         error = self._mirror.last_error
-        silence = contact.silence(now, watched_at or now, "" if error is None else brief(error))
+        # Only the log has the whole error: /readyz shows the message of the state without a token.
+        contact.failures.note("watch.failed", error)
+        silence = contact.silence(now, watched_at or now, "" if error is None else summarize(error))
         if silence is None:
             self._reached()
         if watched_at is None:
             return
         if silence is not None:
-            if error is not None and self._state.state != "Unreachable":
-                # Not in the message of the state, which /readyz shows without a token: it may name namespaces.
-                log.warning("watch.failed", error=str(error))
             self._state.set("Unreachable", silence)
         # Only this state ends here: Syncing must not become Running before the end of the first pass.
         elif self._state.state == "Unreachable":

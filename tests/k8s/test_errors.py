@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from app.k8s.errors import (
+    AmbiguousResult,
+    BrokenAnswer,
+    ClusterNotConfigured,
     KubeAlreadyExists,
     KubeBadRequest,
     KubeConflict,
+    KubeError,
     KubeForbidden,
     KubeGone,
     KubeInvalid,
@@ -18,6 +22,9 @@ from app.k8s.errors import (
     KubeTooLarge,
     KubeTooManyRequests,
     KubeUnauthorized,
+    SilentStream,
+    Unreachable,
+    summarize,
 )
 from app.k8s.session.answers import error_from_answer, error_from_status, warning_text
 
@@ -54,6 +61,22 @@ def test_the_class_of_an_error_follows_from_its_status(
     error = answer(status, reason, message)
     assert type(error) is expected
     assert (error.status, error.message) == (status, message)
+
+
+@pytest.mark.parametrize(
+    ("error", "summary"),
+    [
+        (KubeForbidden(403, "Forbidden", 'pods is forbidden in "team-b"'), "403 Forbidden"),
+        (KubeStatusError(307, "", "team-b"), "307"),
+        (BrokenAnswer("team-b"), "an answer of the API server was broken or empty"),
+        (SilentStream("team-b"), "a stream of the API server was silent for too long"),
+        (Unreachable("team-b"), "a request to the API server was not answered"),
+        (AmbiguousResult("team-b"), "a request to the API server was not answered"),
+        (ClusterNotConfigured("team-b"), "no cluster is configured"),
+    ],
+)
+def test_a_summary_says_what_an_error_is_and_names_nothing(error: KubeError, summary: str) -> None:
+    assert summarize(error) == summary
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.base.cancellation import TaskGroup
 from app.domain.kubernetes.objects import Pod
 from app.k8s.codec import ListPage
-from app.k8s.errors import KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
+from app.k8s.errors import BrokenAnswer, KubeGone, KubeServerError, KubeTooManyRequests, SilentStream, Unreachable
 from app.k8s.session.watch_events import WatchEvent
 from app.k8s.watching.reflector import DECODED_AT_ONCE, PAGE_SIZE, Pace, Reflector
 from app.k8s.watching.store import ReflectorStore, by_label
@@ -329,6 +329,16 @@ async def test_an_error_is_known_until_the_server_answers(
 ) -> None:
     _, _, reflector, _ = await play(lists, watches)
     assert str(reflector.stats.last_error or "") == error
+
+
+async def test_an_error_that_is_kept_holds_nothing_of_a_list() -> None:
+    broken = BrokenAnswer("a list could not be read")
+    broken.__cause__ = broken.__context__ = ValueError("not JSON")
+    _, _, reflector, _ = await play(
+        [page(7), page(7, pod("a", 3), token="t"), broken], [[KubeGone(410, "Expired", "")]]
+    )
+    assert reflector.stats.last_error is broken
+    assert not any((broken.__traceback__, broken.__cause__, broken.__context__))
 
 
 async def test_back_off_is_jittered_and_watches_are_of_random_length() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -109,7 +110,20 @@ async def test_the_state_names_no_namespace_whose_watch_fails(
     for message in (state.message, beat.message):
         assert message.startswith("no watch has sent anything for 36")
         assert message.endswith(" s: 403 Forbidden")
-    assert {line["error"] for line in logged.named("watch.failed")} == {str(refused)}
+    assert logged.texts("watch.failed") == [str(refused)]
+
+
+async def test_the_log_has_each_error_of_a_watch_also_before_the_first_list(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, logged: Logged
+) -> None:
+    errors = [KubeForbidden(403, "Forbidden", f"pods is forbidden in {name}") for name in ("team-a", "team-b")]
+    monkeypatch.setattr(Mirror, "last_contact", None)
+    expected: list[str] = []
+    async with a_running_term(harness):
+        for error in errors:
+            monkeypatch.setattr(Mirror, "last_error", error)
+            expected.append(str(error))
+            await until(partial(logged.texts, "watch.failed"), expected.__eq__, within=WITHIN)
 
 
 async def test_nothing_is_reconciled_before_all_pods_are_listed(harness: Harness) -> None:
@@ -242,7 +256,7 @@ async def beat_is(harness: Harness, wanted: str) -> Heartbeat:
     return found
 
 
-async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness: Harness) -> None:
+async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness: Harness, logged: Logged) -> None:
     async def heartbeat() -> str:
         beat = await heartbeats.read(harness.db)
         return "" if beat is None else f"{beat.state}: {beat.message}"
@@ -252,8 +266,10 @@ async def test_the_heartbeat_reports_an_api_server_that_does_not_answer(harness:
         rule = {"namespace": "*", "resource": "namespaces", "name": "kube-system", "status": 503}
         await harness.inject(verb="get", message="no etcd leader", **rule)
         await state_is(state, "Unreachable")
-        parts = ("Unreachable: the API server has not answered", "no etcd leader")
+        # `/readyz` shows the message without a token, so what the API server says is only in the log.
+        parts = ("Unreachable: the API server has not answered", " s: 503 ServiceUnavailable")
         await until(heartbeat, lambda text: all(part in text for part in parts), within=WITHIN)
+        assert logged.texts("probe.failed") == ["503 ServiceUnavailable: no etcd leader"]
         await harness.heal()
         await state_is(state, "Running")
 

@@ -27,14 +27,14 @@ def priority_class(pod: PodTemplate) -> Iterator[Finding]:
 
 
 def foreign_pods(pod: PodTemplate) -> Iterator[Finding]:
-    """Report terms of affinity that name namespaces. Without, a term is about the pods of the pod's own namespace."""
+    """Report terms of affinity that name namespaces. Other terms are about the pods of the pod's own namespace."""
     affinity = pod.spec.child("affinity")
     for kind in ("podAffinity", "podAntiAffinity"):
         for term in _pod_terms(affinity.child(kind)):
             # As the scope CrossNamespacePodAffinity of a ResourceQuota. An empty selector selects all namespaces.
             for field in ("namespaces", "namespaceSelector"):
                 if term.value.get(field) not in (None, []):
-                    detail = "the pod could keep pods of other namespaces from nodes, or learn where they run"
+                    detail = "the pod could keep the pods of these namespaces from nodes, or learn where they run"
                     yield Finding(
                         term.at(field), detail, "leave it out: the term is then about the namespace of the job"
                     )

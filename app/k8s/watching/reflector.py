@@ -322,7 +322,9 @@ class Reflector(Generic[T]):
 
     async def _wait_after(self, error: KubeError) -> None:
         self.stats.errors += 1
-        self.stats.last_error = error
+        # Without its frames, which hold what was read of a list, for as long as an outage lasts.
+        error.__cause__ = error.__context__ = None
+        self.stats.last_error = error.with_traceback(None)
         requested = error.retry_after if isinstance(error, KubeStatusError) else None
         await self._sleep(max(self._backoff.next(), min(requested or 0.0, MAX_RETRY_AFTER)))
 

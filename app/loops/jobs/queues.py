@@ -6,8 +6,8 @@ depend on ClusterQueues and Cohorts: only what users see of a queue does.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -29,11 +29,13 @@ from app.domain.status.pods.ownership import is_owned
 from app.k8s import codec
 from app.k8s.api import KubeApi
 from app.k8s.codec import Codec, HasMetadata, ListPage
-from app.k8s.errors import KubeError, KubeForbidden, brief
+from app.k8s.errors import KubeError, KubeForbidden, summarize
 from app.k8s.resources import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, RESOURCE_FLAVOR, WORKLOAD, KubeResource
+from app.k8s.session.watch_events import WatchEvent
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Reflector, ResourceSource
 from app.k8s.watching.store import ReflectorStore, by_name
 from app.loops.controller_settings import QueueMode
+from app.loops.failure_log import FailureLog
 from app.loops.jobs.kueue_api import KueueApi
 
 log = structlog.get_logger(__name__)
@@ -48,7 +50,7 @@ V = TypeVar("V")
 
 
 class _Source(ResourceSource[T]):
-    """Logs why a list fails, and reports when jobgate has no right to it. The list is repeated with back-off."""
+    """Logs why a list or watch fails, and reports when jobgate has no right to list. Both are repeated."""
 
     def __init__(
         self, api: KubeApi, resource: KubeResource, decoder: Codec[T], denied: Callable[[str], None], **where: Any
@@ -64,7 +66,19 @@ class _Source(ResourceSource[T]):
         except KubeError as error:
             log.info("queues.list_failed", kind=self._kind, error=str(error))
             if isinstance(error, KubeForbidden):
-                self._denied(f"the list of {self._kind}s: {brief(error)}")
+                self._denied(f"the list of {self._kind}s: {summarize(error)}")
+            raise
+
+    @override
+    async def watch(
+        self, resource_version: str, timeout_seconds: int, idle: float, opened: Callable[[], None]
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        try:
+            async with aclosing(super().watch(resource_version, timeout_seconds, idle, opened)) as events:
+                async for event in events:
+                    yield event
+        except KubeError as error:
+            log.info("queues.watch_failed", kind=self._kind, error=str(error))
             raise
 
 
@@ -168,12 +182,14 @@ class QueueMirror:
         self._become(KueueState.LISTED)
 
     async def _until_served(self) -> None:
+        failures = FailureLog()
         for _ in rounds():
             try:
                 if await self._kueue.is_served():
                     break
             except KubeError as error:
-                self._error = brief(error)
+                self._error = summarize(error)
+                failures.note("queues.discovery_failed", error)
                 await asyncio.sleep(RETRY_EVERY)
             else:
                 self._become(KueueState.ABSENT, f"the cluster does not serve {WORKLOAD.api_version}")
@@ -216,7 +232,7 @@ class QueueMirror:
         if self._state is not KueueState.LISTED:
             return self._error
         errors = {
-            resource.kind: brief(reflector.stats.last_error)
+            resource.kind: summarize(reflector.stats.last_error)
             for resource, reflector in self._reflectors
             if reflector.stats.last_error is not None and (resource is not COHORT or self._kueue.has_cohorts)
         }

@@ -4,8 +4,10 @@ probe ─▶ the API server answers a read that etcd must confirm        a froze
 watch ─▶ opened, an event or a bookmark came                         a half-open connection brings none
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from app.loops.failure_log import FailureLog
 
 
 @dataclass(slots=True)
@@ -15,6 +17,7 @@ class ClusterContact:
     limit: timedelta
     answered_at: datetime
     error: str = ""  # of the last probe, if it failed
+    failures: FailureLog = field(default_factory=FailureLog)
 
     def record_probe(self, now: datetime, error: str = "") -> None:
         """Record the outcome of a probe."""

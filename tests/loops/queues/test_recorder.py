@@ -24,6 +24,7 @@ from app.loops.jobs.queues import QueueMirror
 from app.loops.queues.recorder import QueueRecorder
 from tests.loops.harness import WITHIN, Harness, ignore
 from tests.support.clusters.kueue import Queues, holds, queues_of, workload
+from tests.support.telemetry.log_lines import Logged
 from tests.support.telemetry.metrics import value
 from tests.support.waiting import until
 
@@ -368,7 +369,7 @@ async def test_without_the_right_to_cluster_queues_only_their_quota_is_unknown(h
         assert (await until_state(harness, recorder, KueueState.LISTED)).message == ""
 
 
-async def test_a_right_that_is_withdrawn_is_named(harness: Harness) -> None:
+async def test_a_right_that_is_withdrawn_is_named(harness: Harness, logged: Logged) -> None:
     await harness.inject(verb="watch", resource="localqueues", cutAfter=1, count=1)
     async with queues_of(harness.kube, harness.namespace) as made, recording(harness) as recorder:
         await until_state(harness, recorder, KueueState.LISTED)
@@ -378,6 +379,7 @@ async def test_a_right_that_is_withdrawn_is_named(harness: Harness) -> None:
         await made.add_queue("team", {"big": {"cpu": "1"}})
         known = await until_state(harness, recorder, KueueState.LISTED, lambda known: "403" in known.message)
         assert known.message == "jobgate cannot read LocalQueues: 403 Forbidden"
+        assert '403 Forbidden: no right in "private"' in logged.texts("queues.watch_failed")
         await harness.heal()
         await until_state(harness, recorder, KueueState.LISTED, lambda known: not known.message)
 

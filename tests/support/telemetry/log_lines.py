@@ -19,6 +19,10 @@ class Logged:
     def named(self, event: str) -> list[EventDict]:
         return [one for one in self.events if one["event"] == event]
 
+    def texts(self, event: str) -> list[str]:
+        """The errors of the events with this name."""
+        return [one["error"] for one in self.named(event)]
+
 
 @pytest.fixture
 def logged() -> Iterator[Logged]:
