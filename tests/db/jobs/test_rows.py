@@ -236,7 +236,8 @@ def test_a_document_has_only_the_fields_that_differ_from_their_defaults() -> Non
         "first_failure": None, "failure_rows": 0, "initialized_at": None, "started_at": None, "active_since": None,
         "finished_at": None, "observed_at": None, "pending_since": None, "gone_at": None, "quiet": False,
         "still_running": 0, "anchors": [],
-        "warnings": [], "partial_start": {"since": None, "withdrawals": 0, "again_at": None}, "queueing": None,
+        "warnings": [], "queueing": None,
+        "partial_start": {"since": None, "withdrawals": 0, "again_at": None, "obstacle": ""},
         "usage": {"queued_since": None, "queued": 0, "work": None, "ended": {}},
     }  # fmt: skip
     assert status_document(JobStatus()) == {}
