@@ -137,12 +137,13 @@ async def test_a_pod_is_replaced_although_another_client_has_deleted_the_podgrou
 async def test_a_pod_is_replaced_although_another_client_has_raised_the_minimum(
     jobs: Jobs, groups: str, place: Body
 ) -> None:
+    if "/v1alpha2/" in groups:
+        pytest.skip("the PodGroups of Kubernetes 1.36 cannot be changed")
     uid = (await jobs.submit(gang("edited", FOREVER, place)))["uid"]
     await jobs.until("edited", "Running")
     (group,) = (await jobs.kube.get(groups)).ok()["items"]
     raised = {"spec": {"schedulingPolicy": {"gang": {"minCount": 5}}}}
-    if (await jobs.kube.patch(f"{groups}/{group['metadata']['name']}", raised)).status == 422:
-        pytest.skip("the PodGroups of Kubernetes 1.36 cannot be changed")
+    (await jobs.kube.patch(f"{groups}/{group['metadata']['name']}", raised)).ok()
     (await jobs.kube.delete(f"{jobs.objects('pods')}/edited-worker-0")).ok()
     await jobs.until_replica("edited", lambda one: one["attempt"] == 2 and one["phase"] == "Running", "worker-0")
     assert alone(await jobs.of_job("pods", uid)) == ["edited-worker-0"]
