@@ -18,6 +18,7 @@
 Errors of aiohttp and kubernetes_asyncio never leave this package.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -136,8 +137,15 @@ def summarize(error: KubeError) -> str:
     return next(summary for known, summary in _SUMMARIES.items() if isinstance(error, known))
 
 
+def public_message(error: BaseException) -> str:
+    """Return the message of an error for a state that is shown without a token: of a refusal only the summary, because
+    the API server names users and namespaces in it.
+    """
+    return summarize(error) if isinstance(error, KubeStatusError) else str(error)
+
+
 # From special to general.
-_SUMMARIES: dict[type[KubeError], str] = {
+_SUMMARIES: Mapping[type[KubeError], str] = {
     BrokenAnswer: "an answer of the API server was broken or empty",
     SilentStream: "a stream of the API server was silent for too long",
     Unreachable: "a request to the API server was not answered",

@@ -14,7 +14,7 @@ from app.base.cancellation import TaskGroup, rounds
 from app.base.instruments import ComputedMetric, ValueSource, expose
 from app.db.installation import heartbeats
 from app.db.postgres.errors import DatabaseUnavailable, LeaseLost
-from app.k8s.errors import KubeError, KubeStatusError, summarize
+from app.k8s.errors import KubeError, public_message
 from app.loops import metrics
 from app.loops.context import ControllerContext
 from app.loops.leadership.controller_state import (
@@ -127,9 +127,7 @@ class Controller:
         except* KubeError as error:
             failed = _first(error)
             log.warning("controller.cluster_failed", error=str(failed))
-            # /readyz shows it without a token.
-            message = summarize(failed) if isinstance(failed, KubeStatusError) else str(failed)
-            failure = failure or ("Unreachable", message)
+            failure = failure or ("Unreachable", public_message(failed))
         except* DatabaseUnavailable as error:
             log.warning("controller.database_unavailable", error=str(_first(error)))
         if failure is not None:

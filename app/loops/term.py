@@ -17,7 +17,7 @@ from app.db.postgres.errors import DatabaseContended, DatabaseUnavailable
 from app.db.reservations import pod_room
 from app.db.usage import writes as usage_writes
 from app.domain.kubernetes import labels
-from app.k8s.errors import KubeError, KubeStatusError, summarize
+from app.k8s.errors import KubeError, public_message, summarize
 from app.k8s.watching.reflector import ObjectSink, ObjectSource, Pace, Reflector
 from app.loops import metrics
 from app.loops.autoscaling.autoscaler import Autoscaler
@@ -351,9 +351,7 @@ class Term:
         # WrongCluster is no KubeError: it ends the term.
         except KubeError as error:
             contact.failures.note("probe.failed", error)
-            # /readyz shows it without a token.
-            message = summarize(error) if isinstance(error, KubeStatusError) else str(error)
-            contact.record_probe(self._context.clock.now(), message)
+            contact.record_probe(self._context.clock.now(), public_message(error))
         else:
             contact.failures.note("probe.failed", None)
             contact.record_probe(self._context.clock.now())

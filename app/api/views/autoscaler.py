@@ -131,7 +131,7 @@ class RehearsalView(View):
 def page_view(
     runs: Sequence[StoredRun], seen: NamespaceSet, next_page_token: str | None, *, administers: bool
 ) -> AutoscalerPage:
-    """Return the view. Only to a caller that `administers` the installation does it have what concerns all of it."""
+    """Return the page. Only a caller that `administers` all namespaces gets the capacity and whole errors."""
     settings = _settings(runs[0].run) if runs else None
     return AutoscalerPage(
         enabled=settings is not None and settings.enabled,

@@ -19,18 +19,18 @@ VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reference:
-    """How a pod names its PodGroup: by the text at this path of the manifest."""
+    """How a pod names its PodGroup or its queue: by the text at this path of the manifest."""
 
     path: tuple[str, ...]
     observed: Callable[[Pod], str]
 
     def is_in(self, template: Manifest) -> bool:
-        """Return whether a pod template names a PodGroup."""
+        """Return whether a pod template has such a name."""
         return bool(_at(template, self.path))
 
-    def with_group(self, pod: Manifest, group: str) -> Manifest:
-        """Return the manifest of the pod with the name of its PodGroup."""
-        return _with(pod, self.path, group)
+    def with_name(self, pod: Manifest, name: str) -> Manifest:
+        """Return the manifest of the pod with this name."""
+        return _with(pod, self.path, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,7 @@ def as_member(plan: JobPlan, pod: Manifest) -> Manifest:
     """Return the manifest of a pod that names the PodGroup of its job."""
     gang = plan.gang
     reference = _TABLE[gang.api].reference if gang is not None and gang.api is not None else None
-    return pod if reference is None else reference.with_group(pod, group_name(plan))
+    return pod if reference is None else reference.with_name(pod, group_name(plan))
 
 
 def has_queues(api: GangApi | None) -> bool:
@@ -178,7 +178,7 @@ def in_queue(plan: JobPlan, pod: Manifest) -> Manifest:
     """Return the manifest of a pod that is placed by itself, in the queue of its job."""
     gang = plan.gang
     reference = _TABLE[gang.api].queue if gang is not None and gang.api is not None and gang.queue else None
-    return pod if gang is None or reference is None else reference.with_group(pod, gang.queue)
+    return pod if gang is None or reference is None else reference.with_name(pod, gang.queue)
 
 
 def names_own_group(template: Manifest) -> bool:

@@ -48,8 +48,8 @@ def check_metadata(metadata: JsonValue, pointer: str, problems: Problems) -> Non
 
 
 def _check_keys_of_kueue(keys: Iterable[str], pointer: str, problems: Problems) -> None:
-    """Report keys by which Kueue would queue the pod by itself, in a group that cannot restart, or wait for another
-    client to do so. The policy of an installation may allow all keys, and does not mean these.
+    """Report keys of Kueue, also where the pod policy allows all keys. By them, Kueue queues the pod by itself, puts it
+    in a group that cannot restart, or holds it until another client queues it.
     """
     for key in keys:
         if key.startswith(_KUEUE):

@@ -28,22 +28,19 @@ def priority_class(pod: PodTemplate) -> Iterator[Finding]:
 
 def foreign_pods(pod: PodTemplate) -> Iterator[Finding]:
     """Report terms of affinity that name namespaces. Other terms are about the pods of the pod's own namespace."""
-    affinity = pod.spec.child("affinity")
-    for kind in ("podAffinity", "podAntiAffinity"):
-        for term in _pod_terms(affinity.child(kind)):
-            # As the scope CrossNamespacePodAffinity of a ResourceQuota. An empty selector selects all namespaces.
-            for field in ("namespaces", "namespaceSelector"):
-                if term.value.get(field) not in (None, []):
-                    detail = "the pod could keep the pods of these namespaces from nodes, or learn where they run"
-                    yield Finding(
-                        term.at(field), detail, "leave it out: the term is then about the namespace of the job"
-                    )
+    detail = "the pod could keep the pods of these namespaces from nodes, or learn where they run"
+    for term in _pod_terms(pod.spec.child("affinity")):
+        # As the scope CrossNamespacePodAffinity of a ResourceQuota. An empty selector selects all namespaces.
+        for field in ("namespaces", "namespaceSelector"):
+            if term.value.get(field) not in (None, []):
+                yield Finding(term.at(field), detail, "leave it out: the term is then about the namespace of the job")
 
 
 def _pod_terms(affinity: TemplateObject) -> Iterator[TemplateObject]:
-    yield from affinity.items("requiredDuringSchedulingIgnoredDuringExecution")
-    for weighted in affinity.items("preferredDuringSchedulingIgnoredDuringExecution"):
-        yield weighted.child("podAffinityTerm")
+    for kind in map(affinity.child, ("podAffinity", "podAntiAffinity")):
+        yield from kind.items("requiredDuringSchedulingIgnoredDuringExecution")
+        for weighted in kind.items("preferredDuringSchedulingIgnoredDuringExecution"):
+            yield weighted.child("podAffinityTerm")
 
 
 def service_account(allowed: Collection[str]) -> Check:

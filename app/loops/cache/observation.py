@@ -29,6 +29,7 @@ from app.domain.kinds.samples.specs.sample_job import SampleJobSpec
 from app.domain.kinds.samples.specs.sample_set import SampleSetSpec
 from app.domain.kinds.samples.specs.secret_refs import SecretRef, resolve_ref
 from app.domain.kubernetes import labels
+from app.domain.kubernetes.conditions import by_type, is_true
 from app.domain.kubernetes.objects import Object, Pod
 from app.domain.status.pods.diagnosis import describe_server_gates
 from app.domain.vocabulary import PendingCode
@@ -349,7 +350,7 @@ def _is_running(pod: Pod) -> bool:
 
 
 def _is_ready(pod: Pod) -> bool:
-    return _is_running(pod) and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+    return _is_running(pod) and is_true(by_type(pod.status.conditions), "Ready")
 
 
 def _index(pod: Pod) -> int:

@@ -55,9 +55,9 @@ class MemoryBudget:
     A small amount waits for a moment until it fits. A large one, over an eighth of the bound, is refused at once,
     because the caller that waits for it would keep small ones waiting too. A single large amount may exceed the bound.
 
-    The bound for small amounts is that of each owner. All owners together have a quarter more, and one that has none
-    yet may take its first beyond that, up to twice the bound. So owners whose amounts are taken for long do not keep
-    others waiting.
+    The bound for small amounts is that of each owner, which is a namespace. All owners together have a quarter more,
+    and one that has none yet may take its first beyond that, up to twice the bound. So owners whose amounts are taken
+    for long do not keep others waiting.
     """
 
     def __init__(self, limit: int) -> None:

@@ -123,7 +123,7 @@ class QueueMirror:
         self._on_state = on_state
         self._kueue = KueueApi(api, clock, DISCOVER_EVERY / 2)
         self._clock = clock
-        self._denied_until: dict[str, float] = {}  # by namespace
+        self._denied_until: dict[str, float] = {}  # monotonic time of the end of each denial, by namespace
         self._installation = installation
         self._workloads: dict[str | None, _WorkloadStore] = {}
         self._local_queues: dict[str | None, ReflectorStore[LocalQueue]] = {}

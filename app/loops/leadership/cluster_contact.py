@@ -12,7 +12,10 @@ from app.loops.failure_log import FailureLog
 
 @dataclass(slots=True)
 class ClusterContact:
-    """The last proofs of contact. A watch without news for `limit` is stale, an unanswered probe after half of it."""
+    """The last proofs of contact. A watch without news for `limit` is stale, an unanswered probe after half of it.
+
+    `failures` logs the errors of probes and watches.
+    """
 
     limit: timedelta
     answered_at: datetime

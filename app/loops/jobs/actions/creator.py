@@ -156,11 +156,12 @@ class Creator:
         if manifest is None or now < expectations.group_due:
             return True
         resource, metadata = resource_for(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
-        found: Object | None = None
+        serves = False
         try:
             found = await self._api.get(
                 resource, metadata["name"], metadata["namespace"], codec=OBJECT, timeout=self._timeout
             )
+            serves = found.metadata.deletion_timestamp is None and has_own_minimum(work.plan, found.raw)
         except KubeNotFound:
             pass
         except KubeForbidden:
@@ -169,12 +170,11 @@ class Creator:
             return True
         await self._cluster.verify()
         expectations.group_due = self._clock.monotonic() + GROUP_POLL
-        serves = found is not None and found.metadata.deletion_timestamp is None
-        expectations.note_group(deleting=not (serves and found is not None and has_own_minimum(work.plan, found.raw)))
+        expectations.note_group(deleting=not serves)
         return True
 
     async def _delete_group(self, manifest: Manifest, uid: str) -> None:
-        """Delete the PodGroup of the job, which another client has edited. Pods that name it may keep it."""
+        """Delete the PodGroup, which another client has edited. A finalizer can keep it while pods name it."""
         log.warning("group.edited_by_another_client", name=manifest["metadata"]["name"])
         resource, metadata = resource_for(manifest["apiVersion"], manifest["kind"]), manifest["metadata"]
         self._cluster.guard()
